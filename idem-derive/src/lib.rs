@@ -1,0 +1,1 @@
+//! The derive macros of `idem-core`, which documents and re-exports them.
