@@ -1,0 +1,255 @@
+//! The engine: the whole way of one request over a store. Insert first; run once; or answer from the record.
+
+mod answer;
+mod builder;
+mod call;
+mod claim;
+mod conduct;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use answer::{Answer, Original, Outcome};
+pub use builder::{ConfigError, EngineBuilder};
+pub use call::{Call, NotCalled};
+pub use claim::Claim;
+
+use crate::calls::{CallClass, DownstreamKey, downstream_key};
+use crate::clock::Clock;
+use crate::command::IdempotentCommand;
+use crate::decide::{Decision, Rules, decide};
+use crate::heartbeat::Heartbeat;
+use crate::key::{IdempotencyKey, Scope, Tenant};
+use crate::record::{Fence, OwnerToken, Ownership, Record, Status};
+use crate::reply::{Failure, Reply};
+use crate::store::{Claimed, Guarded, NewClaim, Seen, Store, StoreError, TakeOver};
+
+/// idem over one store. Clones share it; make one for a process.
+///
+/// ```
+/// use idem_core::{Engine, IdempotentCommand, MemoryStore, Outcome, Reply, Tenant};
+///
+/// #[derive(IdempotentCommand)]
+/// #[idem(operation = "open_account", version = 1)]
+/// struct OpenAccount { holder: String }
+///
+/// # futures_executor::block_on(async {
+/// let engine = Engine::builder(MemoryStore::new()).build()?;
+/// let tenant = Tenant::new("acme")?;
+/// let command = OpenAccount { holder: "Ada".into() };
+///
+/// let key = "open-ada-1".parse()?;
+/// let first = engine.run(&tenant, &key, &command, |claim| async move {
+///     Ok(Reply::status(201).body(claim.derived_id("acc")))
+/// }).await?;
+/// let second = engine.run(&tenant, &key, &command, |_| async { unreachable!("it ran before") }).await?;
+/// assert!(matches!(first, Outcome::Done { .. }));
+/// assert!(matches!(second, Outcome::Second(idem_core::Answer::Replay { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    heartbeat: Heartbeat,
+    namespace: String,
+    rules: Rules,
+    operations: HashMap<String, Rules>,
+    /// (operation, call) and what its provider promises.
+    calls: HashMap<(String, String), CallClass>,
+    kept_headers: Vec<String>,
+    call_refused: Box<dyn Fn(&str) -> Reply + Send + Sync>,
+}
+
+/// What a request found when it came.
+#[derive(Debug)]
+pub enum Begin {
+    /// It owns the record: the work runs now, by [`Engine::conduct`].
+    Run(Claim),
+    /// The record has an answer.
+    Decided(Answer),
+}
+
+impl Engine {
+    /// Starts an engine over a store.
+    #[must_use]
+    pub fn builder(store: impl Store + 'static) -> EngineBuilder {
+        EngineBuilder::new(Arc::new(store))
+    }
+
+    /// Claims the key for the command, or tells what a second request gets.
+    ///
+    /// # Errors
+    /// [`StoreError`]: then nothing ran. Fail closed; the client may send the same request again.
+    pub async fn begin<C: IdempotentCommand>(
+        &self,
+        tenant: &Tenant,
+        key: &IdempotencyKey,
+        command: &C,
+    ) -> Result<Begin, StoreError> {
+        let inner = &self.inner;
+        let rules = inner.rules(C::OPERATION);
+        let new = NewClaim {
+            scope: Scope::new(tenant.clone(), C::OPERATION, key.clone()),
+            hash: command.command_hash(),
+            owner: OwnerToken::random(),
+            lease: rules.lease,
+        };
+        let mut found = match inner.claim(&new).await? {
+            Claimed::Inserted { now } => {
+                let ownership = Ownership { scope: new.scope, fence: Fence::FIRST, owner: new.owner };
+                return Ok(Begin::Run(Claim::new(inner, ownership, new.hash, 1, Vec::new(), now)));
+            }
+            Claimed::Found(found) => found,
+        };
+        for _ in 0..ROUNDS {
+            // Our own name in the record: an earlier try was written, and only its answer was lost.
+            if found.record.owner == new.owner && matches!(found.record.status, Status::InProgress { .. }) {
+                return Ok(Begin::Run(inner.resume(found.record, found.now)));
+            }
+            let verdict = command.verdict(&found.record.hash);
+            let decision = decide(&found.record, verdict, found.now, rules);
+            let changed = match decision {
+                Decision::TakeOver => {
+                    let take = TakeOver { seen: Seen::of(&found.record), owner: new.owner, lease: rules.lease };
+                    match inner.take_over(&take).await? {
+                        Guarded::Written { now } => {
+                            let record = Record {
+                                fence: found.record.fence.next(),
+                                owner: new.owner,
+                                attempts: found.record.attempts + 1,
+                                ..found.record
+                            };
+                            return Ok(Begin::Run(inner.resume(record, now)));
+                        }
+                        Guarded::Changed(changed) => changed,
+                    }
+                }
+                Decision::Strand => {
+                    let ask_in = rules.backoff;
+                    match inner.store.strand(&Seen::of(&found.record), ask_in).await? {
+                        Guarded::Written { .. } => {
+                            return Ok(Begin::Decided(Answer::OutcomeUnknown { retry_after: ask_in.max(MOMENT) }));
+                        }
+                        Guarded::Changed(changed) => changed,
+                    }
+                }
+                decided => return Ok(Begin::Decided(answer(&found.record, decided))),
+            };
+            found = match changed {
+                Some(changed) => changed,
+                // Gone since it was read, by a sweeper: the client's next try starts anew.
+                None => break,
+            };
+        }
+        // Rivals change the record as fast as it is read: one of them runs.
+        Ok(Begin::Decided(Answer::InProgress { retry_after: MOMENT }))
+    }
+
+    /// [`Self::begin`] and [`Self::conduct`] in one: the work runs at most where the record allows it.
+    ///
+    /// The future must not be dropped half-way: work that is dropped is work whose lease has to run out first. Spawn it
+    /// where the caller may go away.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the claim itself failed: then nothing ran.
+    pub async fn run<C, W, F>(
+        &self,
+        tenant: &Tenant,
+        key: &IdempotencyKey,
+        command: &C,
+        work: W,
+    ) -> Result<Outcome, StoreError>
+    where
+        C: IdempotentCommand,
+        W: FnOnce(Claim) -> F,
+        F: Future<Output = Result<Reply, Failure>>,
+    {
+        match self.begin(tenant, key, command).await? {
+            Begin::Decided(answer) => Ok(Outcome::Second(answer)),
+            Begin::Run(claim) => Ok(self.conduct(claim, work, |_| ()).await),
+        }
+    }
+}
+
+impl Inner {
+    fn rules(&self, operation: &str) -> &Rules {
+        self.operations.get(operation).unwrap_or(&self.rules)
+    }
+
+    fn class(&self, operation: &str, call: &str) -> Option<CallClass> {
+        self.calls.get(&(operation.to_owned(), call.to_owned())).copied()
+    }
+
+    fn downstream_key(&self, scope: &Scope, call: &str) -> DownstreamKey {
+        downstream_key(&self.namespace, scope, call)
+    }
+
+    fn call_refused(&self, call: &str) -> Reply {
+        (self.call_refused)(call)
+    }
+
+    /// The claim on a record that was there before, with what earlier attempts left in it.
+    fn resume(self: &Arc<Self>, record: Record, now: std::time::SystemTime) -> Claim {
+        Claim::new(self, record.ownership(), record.hash, record.attempts, record.calls, now)
+    }
+
+    /// A claim whose answer was lost is sent once more: under the same owner token it cannot own twice.
+    async fn claim(&self, new: &NewClaim) -> Result<Claimed, StoreError> {
+        match self.store.claim(new).await {
+            Err(error) if error.is_transient() => self.store.claim(new).await,
+            claimed => claimed,
+        }
+    }
+
+    async fn take_over(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
+        match self.store.take_over(take).await {
+            Err(error) if error.is_transient() => self.store.take_over(take).await,
+            taken => taken,
+        }
+    }
+}
+
+/// What a decision that needs no write says to the client.
+fn answer(record: &Record, decision: Decision) -> Answer {
+    let resource = record.resource.clone();
+    match (decision, &record.status) {
+        (Decision::Replay, Status::Completed(finished) | Status::FailedReplayable(finished)) => {
+            Answer::Replay { response: finished.response.clone(), expires_at: finished.expires_at }
+        }
+        (Decision::NotKept, Status::Completed(finished) | Status::FailedReplayable(finished)) => {
+            Answer::NotKept { response: finished.response.clone(), resource }
+        }
+        (Decision::Mismatch { safe_new_key }, _) => Answer::Mismatch(Original::of(record, safe_new_key)),
+        (Decision::InProgress { retry_after }, _) => Answer::InProgress { retry_after },
+        (Decision::RetryLater { retry_after }, _) => Answer::RetryLater { retry_after },
+        (Decision::OutcomeUnknown { retry_after }, _) => Answer::OutcomeUnknown { retry_after },
+        (Decision::Unresolved, _) => Answer::Unresolved { resource },
+        (Decision::Expired, _) => Answer::Expired { resource },
+        (Decision::ContractUnknown { retry_after }, _) => Answer::ContractUnknown { retry_after },
+        (Decision::ContractRetired, _) => Answer::ContractRetired { resource },
+        // A write that was not this request's to make (it lost its record meanwhile): the next request makes it.
+        (Decision::TakeOver | Decision::Strand | Decision::Replay | Decision::NotKept, _) => {
+            Answer::InProgress { retry_after: MOMENT }
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("namespace", &self.inner.namespace).finish_non_exhaustive()
+    }
+}
+
+/// How often a request decides again when the record changes under it.
+const ROUNDS: usize = 4;
+
+/// The shortest wait that a client is told: `Retry-After` counts whole seconds.
+const MOMENT: Duration = Duration::from_secs(1);

@@ -1,0 +1,201 @@
+//! How an engine is set up, and what is refused before it takes traffic.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::calls::CallClass;
+use crate::clock::{Clock, SystemClock};
+use crate::command::IdempotentCommand;
+use crate::decide::Rules;
+use crate::engine::{Engine, Inner};
+use crate::heartbeat::Heartbeat;
+use crate::reply::Reply;
+use crate::store::Store;
+
+/// Collects what an [`Engine`] needs to know; see [`Engine::builder`].
+#[must_use = "a builder does nothing until `build`"]
+pub struct EngineBuilder {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    namespace: String,
+    rules: Rules,
+    operations: HashMap<String, Rules>,
+    calls: Vec<(String, String, CallClass)>,
+    kept_headers: Vec<String>,
+    call_refused: Box<dyn Fn(&str) -> Reply + Send + Sync>,
+}
+
+/// A set-up that would break a promise.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A call was declared twice for one operation.
+    #[error("the call `{call}` of operation `{operation}` is declared twice")]
+    CallDeclaredTwice {
+        /// The operation.
+        operation: String,
+        /// The call.
+        call: String,
+    },
+    /// A call's name would make no downstream key.
+    #[error(
+        "the call name `{call}` of operation `{operation}` must have 1 to 64 characters of `a-z`, `0-9`, `_` and `-`"
+    )]
+    CallName {
+        /// The operation.
+        operation: String,
+        /// The call.
+        call: String,
+    },
+    /// A provider forgets keys so soon that no repeated call were safe.
+    #[error(
+        "the provider of the call `{call}` of operation `{operation}` remembers keys for {retention:?}; with this lease that must be more than {least:?}"
+    )]
+    RetentionTooShort {
+        /// The operation.
+        operation: String,
+        /// The call.
+        call: String,
+        /// The provider's retention.
+        retention: Duration,
+        /// Lease and margin.
+        least: Duration,
+    },
+    /// A span of the rules must not be zero.
+    #[error("`{0}` must not be zero")]
+    Zero(&'static str),
+}
+
+impl ConfigError {
+    /// A stable name for logs and alerts.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::CallDeclaredTwice { .. } => "CONFIG_CALL_DECLARED_TWICE",
+            Self::CallName { .. } => "CONFIG_CALL_NAME",
+            Self::RetentionTooShort { .. } => "CONFIG_RETENTION_TOO_SHORT",
+            Self::Zero(_) => "CONFIG_ZERO",
+        }
+    }
+}
+
+impl EngineBuilder {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            clock: Arc::new(SystemClock),
+            namespace: "default".to_owned(),
+            rules: Rules::default(),
+            operations: HashMap::new(),
+            calls: Vec::new(),
+            kept_headers: KEPT_HEADERS.iter().map(|&name| name.to_owned()).collect(),
+            call_refused: Box::new(|call| Reply::status(422).body(format!("the call `{call}` was refused"))),
+        }
+    }
+
+    /// What derived ids and downstream keys begin with, besides tenant, operation and key. Two services that share
+    /// a provider's account must differ in it. It must not change while records live. `default` unless said.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// The spans of every operation that has none of its own.
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// The spans of one operation.
+    pub fn operation<C: IdempotentCommand>(mut self, rules: Rules) -> Self {
+        self.operations.insert(C::OPERATION.to_owned(), rules);
+        self
+    }
+
+    /// Declares a call of an operation, with what its provider promises. An undeclared call is not made.
+    pub fn call<C: IdempotentCommand>(mut self, name: impl Into<String>, class: CallClass) -> Self {
+        self.calls.push((C::OPERATION.to_owned(), name.into(), class));
+        self
+    }
+
+    /// Keeps and replays one header more than `content-type`, `content-encoding`, `location`, `etag` and `link`.
+    pub fn keep_header(mut self, name: impl Into<String>) -> Self {
+        self.kept_headers.push(name.into().to_ascii_lowercase());
+        self
+    }
+
+    /// What answers a client whose call was refused for good by an error without a reply of its own.
+    pub fn call_refused(mut self, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
+        self.call_refused = Box::new(reply);
+        self
+    }
+
+    /// Waits and jitter of the engine; for tests.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The engine.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for a set-up that would break a promise.
+    pub fn build(self) -> Result<Engine, ConfigError> {
+        for rules in std::iter::once(&self.rules).chain(self.operations.values()) {
+            let spans = [("lease", rules.lease), ("max_run", rules.max_run), ("window", rules.window)];
+            if let Some((name, _)) = spans.into_iter().find(|(_, span)| span.is_zero()) {
+                return Err(ConfigError::Zero(name));
+            }
+        }
+        let mut calls = HashMap::new();
+        for (operation, call, class) in self.calls {
+            let rules = self.operations.get(&operation).unwrap_or(&self.rules);
+            let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+            if call.is_empty() || call.len() > 64 || !call.bytes().all(legal) {
+                return Err(ConfigError::CallName { operation, call });
+            }
+            let least = rules.lease + rules.margin();
+            match class {
+                CallClass::Dedupes { retention } if retention < least => {
+                    return Err(ConfigError::RetentionTooShort { operation, call, retention, least });
+                }
+                _ => {}
+            }
+            let key = (operation, call);
+            if calls.contains_key(&key) {
+                let (operation, call) = key;
+                return Err(ConfigError::CallDeclaredTwice { operation, call });
+            }
+            calls.insert(key, class);
+        }
+        Ok(Engine {
+            inner: Arc::new(Inner {
+                heartbeat: Heartbeat::new(Arc::clone(&self.store)),
+                store: self.store,
+                clock: self.clock,
+                namespace: self.namespace,
+                rules: self.rules,
+                operations: self.operations,
+                calls,
+                kept_headers: self.kept_headers,
+                call_refused: self.call_refused,
+            }),
+        })
+    }
+}
+
+impl fmt::Debug for EngineBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineBuilder")
+            .field("namespace", &self.namespace)
+            .field("rules", &self.rules)
+            .field("calls", &self.calls)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a client needs to understand the answer a second time. Whatever speaks of the connection, of the caller or
+/// of the moment is not kept.
+const KEPT_HEADERS: [&str; 5] = ["content-type", "content-encoding", "location", "etag", "link"];

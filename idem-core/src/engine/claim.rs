@@ -1,0 +1,234 @@
+//! What the work holds while it owns its record: announced calls, derived ids, signs of a lost claim.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures_util::lock::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::calls::{CallRecord, CallState, resource_id};
+use crate::engine::Inner;
+use crate::engine::call::{Call, NotCalled};
+use crate::hash::CommandHash;
+use crate::heartbeat::Live;
+use crate::key::Scope;
+use crate::record::{Ownership, ResourceRef};
+use crate::reply::{CallError, Failure};
+use crate::store::{ClosedCall, Fenced, NewCall, Step, StoreError};
+
+/// Ownership of one record while the work runs. Clones are handles of the same claim.
+///
+/// Whoever holds it decides nothing about time: the heartbeat renews its lease, and a write after somebody else took
+/// over is refused by the fence.
+#[derive(Clone)]
+pub struct Claim {
+    pub(super) engine: Arc<Inner>,
+    pub(super) live: Arc<Live>,
+    hash: CommandHash,
+    attempt: u32,
+    /// The store's clock and this process's, read together when the record was claimed.
+    anchor: (SystemTime, SystemTime),
+    pub(super) progress: Arc<Mutex<Progress>>,
+}
+
+/// What the claim knows of its record, and what it still has to write.
+pub(super) struct Progress {
+    pub(super) calls: Vec<CallRecord>,
+    /// Outcomes that ride on the next write.
+    pub(super) unwritten: Vec<ClosedCall>,
+    pub(super) resource: Option<ResourceRef>,
+}
+
+impl Progress {
+    /// A call is open no longer; the next write says so.
+    pub(super) fn close(&mut self, name: &str, state: CallState) {
+        if let Some(call) = self.calls.iter_mut().find(|call| call.name == name) {
+            call.state = state.clone();
+        }
+        self.unwritten.push(ClosedCall { name: name.to_owned(), state });
+    }
+}
+
+impl Claim {
+    /// The claim on a record that the store has just given to `ownership`, at its `now`.
+    pub(super) fn new(
+        engine: &Arc<Inner>,
+        ownership: Ownership,
+        hash: CommandHash,
+        attempt: u32,
+        calls: Vec<CallRecord>,
+        now: SystemTime,
+    ) -> Self {
+        let operation = ownership.scope.operation();
+        let live = Arc::new(Live::new(ownership.clone(), engine.rules(operation)));
+        engine.heartbeat.watch(&live);
+        Self {
+            engine: Arc::clone(engine),
+            live,
+            hash,
+            attempt,
+            anchor: (now, engine.clock.now()),
+            progress: Arc::new(Mutex::new(Progress { calls, unwritten: Vec::new(), resource: None })),
+        }
+    }
+
+    /// Makes an announced call: announces it, runs `make` with the downstream key, and keeps the outcome.
+    ///
+    /// A call that an earlier attempt finished is not made again: its stored outcome comes back. The outcome is
+    /// written with the claim's next write. An expected business answer (card declined) is a `T`, not an error.
+    ///
+    /// # Errors
+    /// [`Failure`], to be passed on with `?`: what the error of `make` says of itself ([`CallError`]), or
+    /// [`NotCalled`] where nothing left.
+    pub async fn call<T, E, F, Fut>(&self, name: &str, make: F) -> Result<T, Failure>
+    where
+        T: Serialize + DeserializeOwned,
+        E: CallError,
+        F: FnOnce(crate::calls::DownstreamKey) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        self.open(name).await?.run(make).await
+    }
+
+    /// Announces a call, durably and fenced, and gives the handle that it is made with.
+    ///
+    /// # Errors
+    /// [`NotCalled`]; nothing left.
+    pub async fn open(&self, name: &str) -> Result<Call, NotCalled> {
+        let class = self.engine.class(self.scope().operation(), name).ok_or_else(|| NotCalled::Undeclared {
+            operation: self.scope().operation().to_owned(),
+            call: name.to_owned(),
+        })?;
+        let mut progress = self.progress.lock().await;
+        let before = progress.calls.iter().find(|call| call.name == name).cloned();
+        if let Some(done) =
+            before.as_ref().filter(|call| matches!(call.state, CallState::Applied(_) | CallState::Rejected(_)))
+        {
+            return Ok(Call::new(self.clone(), done.clone(), false));
+        }
+        let key =
+            before.as_ref().map_or_else(|| self.engine.downstream_key(self.scope(), name), |call| call.key.clone());
+        let new = NewCall { name: name.to_owned(), class, key };
+        let now = match self.write(&mut progress, Some(new.clone())).await {
+            Ok(Some(now)) => now,
+            Ok(None) => return Err(NotCalled::Lost(name.to_owned())),
+            Err(source) => {
+                // The announcement may have been stored all the same. Nothing left, so it is taken back, unless an
+                // earlier attempt has opened it: what that one did, nobody knows.
+                if before.is_none_or(|call| !call.is_open()) {
+                    progress.close(name, CallState::Withdrawn);
+                }
+                return Err(NotCalled::NotAnnounced { call: name.to_owned(), source });
+            }
+        };
+        match before {
+            Some(open) if open.is_open() => {
+                if !open.may_repeat(now, self.engine.rules(self.scope().operation()).margin()) {
+                    return Err(NotCalled::TooOld(name.to_owned()));
+                }
+                Ok(Call::new(self.clone(), open, false))
+            }
+            _ => {
+                let call = CallRecord { name: new.name, class, key: new.key, state: CallState::Open, opened_at: now };
+                progress.calls.retain(|call| call.name != name);
+                progress.calls.push(call.clone());
+                Ok(Call::new(self.clone(), call, true))
+            }
+        }
+    }
+
+    /// Says what the command makes, `claim.makes("payment", id)`: a later request under the key that gets no answer
+    /// is pointed to it. Written with the claim's next write.
+    pub async fn makes(&self, kind: impl Into<String>, id: impl Into<String>) {
+        self.progress.lock().await.resource = Some(ResourceRef { kind: kind.into(), id: id.into() });
+    }
+
+    /// An id for what the command makes, `pay_` and 26 characters: the same in every attempt, on every node, and
+    /// even after a failover lost the record.
+    #[must_use]
+    pub fn derived_id(&self, prefix: &str) -> String {
+        format!("{prefix}_{}", resource_id(&self.engine.namespace, self.scope()))
+    }
+
+    /// What the command means, as the record says it. It belongs into the business row: whoever finds a row under
+    /// [`Self::derived_id`] with another hash has a key that was used again.
+    #[must_use]
+    pub fn command_hash(&self) -> CommandHash {
+        self.hash
+    }
+
+    /// Which attempt this is; from 2 on, an earlier one may have done some of the work.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Tenant, operation and key.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.live.ownership.scope
+    }
+
+    /// Whether somebody else is known to own the record now. What is written from here on is refused.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.live.is_lost()
+    }
+
+    /// Waits until the claim is known to be lost; for a `select` around long work. Never ends otherwise.
+    pub async fn lost(&self) {
+        self.live.lost().await;
+    }
+
+    /// The store's clock, as far as it can be told without asking.
+    pub(super) fn store_now(&self) -> SystemTime {
+        let (store, local) = self.anchor;
+        store + self.engine.clock.now().duration_since(local).unwrap_or_default()
+    }
+
+    /// T3 with all that is unwritten; the store's clock, or `None` where the claim was lost.
+    async fn write(&self, progress: &mut Progress, open: Option<NewCall>) -> Result<Option<SystemTime>, StoreError> {
+        let step = Step {
+            closed: progress.unwritten.clone(),
+            open,
+            resource: progress.resource.clone(),
+            lease: self.engine.rules(self.scope().operation()).lease,
+        };
+        let store = &self.engine.store;
+        let mut wait = FIRST_RETRY;
+        let written = loop {
+            match store.step(&self.live.ownership, &step).await {
+                Err(error) if error.is_transient() && wait <= LAST_RETRY => {
+                    self.engine.clock.sleep(wait).await;
+                    wait *= 4;
+                }
+                written => break written?,
+            }
+        };
+        Ok(match written {
+            Fenced::Written { now } => {
+                progress.unwritten.clear();
+                Some(now)
+            }
+            Fenced::Refused(_) => {
+                self.live.lose();
+                None
+            }
+        })
+    }
+}
+
+/// An announcement that cannot be stored holds up the work, so it is tried three times within half a second.
+const FIRST_RETRY: Duration = Duration::from_millis(25);
+const LAST_RETRY: Duration = Duration::from_millis(400);
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("ownership", &self.live.ownership)
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,170 @@
+//! Running the work, and storing how it ended before anybody hears of it.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::time::{Duration, SystemTime};
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+
+use crate::decide::{Becomes, Ended, Rules, becomes, decide};
+use crate::engine::{Answer, Claim, Engine, MOMENT, Outcome, answer};
+use crate::hash::Verdict;
+use crate::reply::{Failure, Reply};
+use crate::store::{End, Fenced, Finish, Found, StoreError};
+
+impl Engine {
+    /// Runs the work of a claim, stores how it ended, and gives the outcome.
+    ///
+    /// `early` is called once, before the end, if storing takes longer than the operation's patience: whoever waits
+    /// for the answer should be told [`Outcome::NotStored`] then. The storing goes on until it succeeds, the claim
+    /// is lost, or the process ends.
+    pub async fn conduct<W, F>(&self, claim: Claim, work: W, early: impl FnOnce(Outcome)) -> Outcome
+    where
+        W: FnOnce(Claim) -> F,
+        F: Future<Output = Result<Reply, Failure>>,
+    {
+        let handle = claim.clone();
+        let run = AssertUnwindSafe(async move { work(handle).await }).catch_unwind().await;
+        let outcome = {
+            let mut storing = pin!(claim.conclude(run));
+            let patience = self.inner.clock.sleep(claim.rules().patience);
+            match select(&mut storing, patience).await {
+                Either::Left((outcome, _)) => outcome,
+                Either::Right(_) => {
+                    early(Outcome::NotStored { retry_after: MOMENT });
+                    storing.await
+                }
+            }
+        };
+        claim.live.end();
+        outcome
+    }
+}
+
+type Run = Result<Result<Reply, Failure>, Box<dyn std::any::Any + Send>>;
+
+impl Claim {
+    fn rules(&self) -> &Rules {
+        self.engine.rules(self.scope().operation())
+    }
+
+    /// Classifies the end by the table, and stores it.
+    async fn conclude(&self, run: Run) -> Outcome {
+        let (ended, reply, asked_for) = self.told(run);
+        let rules = self.rules();
+        let (finish, retry_after) = {
+            let progress = self.progress.lock().await;
+            let becomes = becomes(ended, &progress.calls, self.store_now(), rules);
+            let kept = || {
+                // A final state without an answer has the work's word that it is final.
+                let reply = reply.clone().unwrap_or_else(|| Reply::status(422));
+                reply.stored(&self.engine.kept_headers, rules.body_cap)
+            };
+            let retry_after = self.retry_after(becomes, asked_for);
+            let end = match becomes {
+                Becomes::Completed => End::Completed { response: kept(), window: rules.window },
+                Becomes::FailedReplayable => End::FailedReplayable { response: kept(), window: rules.window },
+                Becomes::FailedRetryable => End::FailedRetryable { retry_in: retry_after, window: rules.window },
+                Becomes::Unknown => End::Unknown { ask_in: retry_after },
+            };
+            let finish = Finish { closed: progress.unwritten.clone(), resource: progress.resource.clone(), end };
+            (finish, retry_after)
+        };
+        match self.store_end(&finish).await {
+            Stored::At(now) => match finish.end {
+                End::Completed { window, .. } | End::FailedReplayable { window, .. } => {
+                    let reply = reply.unwrap_or_else(|| Reply::status(422));
+                    Outcome::Done { reply, expires_at: now + window }
+                }
+                End::FailedRetryable { .. } => Outcome::Failed { reply, retry_after: retry_after.max(MOMENT) },
+                End::Unknown { .. } => Outcome::Unknown { reply, retry_after: retry_after.max(MOMENT) },
+            },
+            Stored::Lost(found) => {
+                self.live.lose();
+                Outcome::Second(match found {
+                    // The record is compared with the command of this very claim: it is the same.
+                    Some(found) => answer(&found.record, decide(&found.record, Verdict::Same, found.now, rules)),
+                    None => Answer::InProgress { retry_after: MOMENT },
+                })
+            }
+            Stored::Never => Outcome::NotStored { retry_after: MOMENT },
+        }
+    }
+
+    /// The end as the table sees it, the answer that it brought, and the wait that a provider asked for.
+    fn told(&self, run: Run) -> (Ended, Option<Reply>, Option<Duration>) {
+        let operation = self.scope().operation();
+        match run {
+            Ok(Ok(reply)) => (Ended::Replied(reply.status), Some(reply), None),
+            Ok(Err(failure)) => {
+                let ended = failure.ended();
+                if let Some(error) = failure.source() {
+                    tracing::warn!(operation, attempt = self.attempt(), %error, ?ended, "the work failed");
+                }
+                let (reply, asked_for) = failure.into_parts();
+                (ended, reply, asked_for)
+            }
+            Err(panic) => {
+                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+                let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+                tracing::error!(operation, attempt = self.attempt(), panic = text, "the work panicked");
+                (Ended::Broke, None, None)
+            }
+        }
+    }
+
+    /// The wait until the next attempt or question: what the provider asked for, or the backoff with full jitter
+    /// (after Brooker, "Exponential Backoff And Jitter", 2015).
+    fn retry_after(&self, becomes: Becomes, asked_for: Option<Duration>) -> Duration {
+        let rules = self.rules();
+        match (becomes, asked_for) {
+            (Becomes::FailedRetryable, Some(asked_for)) => asked_for.min(rules.window),
+            (Becomes::FailedRetryable, None) => {
+                rules.backoff_after(self.attempt()).mul_f64(self.engine.clock.fraction())
+            }
+            _ => rules.backoff,
+        }
+    }
+
+    /// T4 to T7, tried until it is stored or refused.
+    async fn store_end(&self, finish: &Finish) -> Stored {
+        let mut wait = FIRST_RETRY;
+        loop {
+            match self.engine.store.finish(&self.live.ownership, finish).await {
+                Ok(Fenced::Written { now }) => return Stored::At(now),
+                Ok(Fenced::Refused(Some(found))) if self.is_own_end(&found, finish) => return Stored::At(found.now),
+                Ok(Fenced::Refused(found)) => return Stored::Lost(found),
+                Err(error) if error.is_transient() => self.log_unstored(&error),
+                Err(error) => {
+                    self.log_unstored(&error);
+                    return Stored::Never;
+                }
+            }
+            self.engine.clock.sleep(wait).await;
+            wait = (wait * 2).min(LAST_RETRY);
+        }
+    }
+
+    /// Whether the record shows this very end: the answer to an earlier try was lost. Under our fence and our token
+    /// nobody else ends it in this state.
+    fn is_own_end(&self, found: &Found, finish: &Finish) -> bool {
+        found.record.ownership() == self.live.ownership && found.record.status.name() == finish.end.status()
+    }
+
+    fn log_unstored(&self, error: &StoreError) {
+        tracing::error!(
+            operation = self.scope().operation(), code = error.code(), %error,
+            "the outcome of the work could not be stored"
+        );
+    }
+}
+
+enum Stored {
+    At(SystemTime),
+    Lost(Option<Box<Found>>),
+    Never,
+}
+
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+const LAST_RETRY: Duration = Duration::from_secs(2);

@@ -1,0 +1,196 @@
+//! The heartbeat: one thread that renews the leases of all live claims.
+//!
+//! A thread of its own, since a handler that blocks the application's runtime must not lose its lease to a rival
+//! for it; one statement for all, since the number of claims must not be a number of round trips.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use futures_channel::oneshot;
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+
+use crate::decide::Rules;
+use crate::record::Ownership;
+use crate::store::{Pulse, Store};
+
+/// One claim as the heartbeat sees it.
+pub(crate) struct Live {
+    pub(crate) ownership: Ownership,
+    lease: Duration,
+    beat: Duration,
+    give_up_at: Instant,
+    lost: Mutex<Option<oneshot::Sender<()>>>,
+    on_lost: Shared<oneshot::Receiver<()>>,
+    ended: AtomicBool,
+}
+
+impl Live {
+    pub(crate) fn new(ownership: Ownership, rules: &Rules) -> Self {
+        let (lost, on_lost) = oneshot::channel();
+        Self {
+            ownership,
+            lease: rules.lease,
+            beat: rules.beat(),
+            give_up_at: Instant::now() + rules.max_run,
+            lost: Mutex::new(Some(lost)),
+            on_lost: on_lost.shared(),
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Somebody else owns the record now, or nobody.
+    pub(crate) fn lose(&self) {
+        if let Some(lost) = lock(&self.lost).take() {
+            // Nobody listening is the usual case.
+            let _ = lost.send(());
+        }
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        lock(&self.lost).is_none()
+    }
+
+    pub(crate) fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.on_lost.clone().map(|_| ())
+    }
+
+    /// The last write is done: no beat any more.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    fn beats(&self) -> bool {
+        !self.ended.load(Ordering::Relaxed) && !self.is_lost()
+    }
+
+    fn may_go_on(&self, now: Instant) -> bool {
+        let hangs = self.give_up_at <= now;
+        if hangs && self.beats() {
+            tracing::error!(
+                operation = self.ownership.scope.operation(),
+                "work has run for longer than max_run: its lease is not renewed any more"
+            );
+        }
+        self.beats() && !hangs
+    }
+}
+
+/// The thread's handle; the thread ends with it.
+pub(crate) struct Heartbeat {
+    shared: Arc<Beats>,
+}
+
+struct Beats {
+    store: Arc<dyn Store>,
+    schedule: Mutex<Schedule>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Schedule {
+    entries: Vec<Entry>,
+    started: bool,
+    stopped: bool,
+}
+
+struct Entry {
+    claim: Weak<Live>,
+    due: Instant,
+}
+
+impl Heartbeat {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self { shared: Arc::new(Beats { store, schedule: Mutex::default(), changed: Condvar::new() }) }
+    }
+
+    /// Renews the claim's lease from now on, until it ends, is lost, is dropped, or ran for too long.
+    pub(crate) fn watch(&self, claim: &Arc<Live>) {
+        let mut schedule = lock(&self.shared.schedule);
+        schedule.entries.push(Entry { claim: Arc::downgrade(claim), due: Instant::now() + claim.beat });
+        if !schedule.started {
+            schedule.started = true;
+            let beats = Arc::clone(&self.shared);
+            if let Err(error) = std::thread::Builder::new().name("idem-heartbeat".into()).spawn(move || beats.run()) {
+                schedule.started = false;
+                tracing::error!(%error, "no thread for the heartbeat: leases are not renewed");
+            }
+        }
+        drop(schedule);
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        lock(&self.shared.schedule).stopped = true;
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Beats {
+    fn run(&self) {
+        let mut pulse: Option<Box<dyn Pulse>> = None;
+        while let Some(due) = self.wait() {
+            if let Err(error) = self.beat(&mut pulse, &due) {
+                // The connection may be what broke: the next beat opens another.
+                pulse = None;
+                tracing::warn!(code = error.code(), %error, claims = due.len(), "a heartbeat failed; the next one tries again");
+            }
+        }
+    }
+
+    fn beat(&self, pulse: &mut Option<Box<dyn Pulse>>, due: &[Arc<Live>]) -> Result<(), crate::store::StoreError> {
+        let pulse = match pulse {
+            Some(pulse) => pulse,
+            None => pulse.insert(self.store.pulse()?),
+        };
+        let live: Vec<_> = due.iter().map(|claim| (claim.ownership.clone(), claim.lease)).collect();
+        for (claim, owns) in due.iter().zip(pulse.beat(&live)?) {
+            // A claim that ended while the beat was under way is not lost, it is done.
+            if !owns && claim.beats() {
+                claim.lose();
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps until some claims are due, and gives them; `None` when the engine is gone.
+    fn wait(&self) -> Option<Vec<Arc<Live>>> {
+        let mut schedule = lock(&self.schedule);
+        loop {
+            if schedule.stopped {
+                return None;
+            }
+            let now = Instant::now();
+            schedule.entries.retain(|entry| entry.claim.upgrade().is_some_and(|claim| claim.may_go_on(now)));
+            let next = schedule.entries.iter().map(|entry| entry.due).min();
+            let mut due = Vec::new();
+            if next.is_some_and(|next| next <= now) {
+                for entry in &mut schedule.entries {
+                    // Who would be due soon comes along, so that all live claims share one statement.
+                    if let Some(claim) = entry.claim.upgrade().filter(|claim| entry.due <= now + claim.beat / 2) {
+                        entry.due = now + claim.beat;
+                        due.push(claim);
+                    }
+                }
+            }
+            if !due.is_empty() {
+                return Some(due);
+            }
+            schedule = match next {
+                Some(next) => {
+                    let waited = self.changed.wait_timeout(schedule, next.saturating_duration_since(now));
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.changed.wait(schedule).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+}
+
+/// What these locks guard is whole between any two statements, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

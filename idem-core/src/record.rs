@@ -1,0 +1,334 @@
+//! What a store remembers of one key: the [`Record`], its [`Status`], and what guards its writes.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use uuid::Uuid;
+
+use crate::calls::CallRecord;
+use crate::hash::CommandHash;
+use crate::key::Scope;
+
+/// A number that grows at every change of owner. Each write names the fence it was given, so that an owner who
+/// comes back late writes nothing.
+///
+/// The idea is from Kleppmann, "How to do distributed locking" (2016); the lease alone cannot do it, since a
+/// process that was paused does not know that its lease is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fence(u64);
+
+impl Fence {
+    /// The fence of the request that inserted the record.
+    pub const FIRST: Self = Self(1);
+
+    /// The fence of the next owner.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// The number, for a store's column.
+    #[must_use]
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Reads a fence back that a store kept.
+    #[must_use]
+    pub fn from_stored(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+/// Raised by every write of a record: a take-over names the revision it decided on, so that it takes only what
+/// it saw, never over an announcement made in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Revision(u64);
+
+impl Revision {
+    /// The revision that the insert gives.
+    pub const FIRST: Self = Self(1);
+
+    /// The revision after one more write.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// The number, for a store's column.
+    #[must_use]
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Reads a revision back that a store kept.
+    #[must_use]
+    pub fn from_stored(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+/// A name that one attempt gives itself. It settles whether a write whose answer was lost was ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OwnerToken(Uuid);
+
+impl OwnerToken {
+    /// A name that nobody had before.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(Uuid::new_v4())
+    }
+
+    /// The sixteen bytes, for a store's column.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
+    /// Reads a token back that a store kept.
+    #[must_use]
+    pub fn from_stored(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+}
+
+/// What a write must show: whose record, under which fence, by which attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ownership {
+    /// The record.
+    pub scope: Scope,
+    /// The fence that the owner was given.
+    pub fence: Fence,
+    /// The attempt's own name.
+    pub owner: OwnerToken,
+}
+
+/// What the command made, by the application's words: a type and an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceRef {
+    /// The resource's type, `payment`.
+    pub kind: String,
+    /// Its id.
+    pub id: String,
+}
+
+/// An answer as it is kept: status, the headers that may be replayed, and the body's very bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredResponse {
+    /// The HTTP status (or what another transport takes for it).
+    pub status: u16,
+    /// Header names in lower case, with their values' bytes, in order.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// The body; `None` where it was too large to keep.
+    pub body: Option<Vec<u8>>,
+}
+
+impl StoredResponse {
+    /// The first value of a header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers.iter().find(|(is, _)| is == name).map(|(_, value)| value.as_slice())
+    }
+
+    /// The headers as bytes for a store's column: `name: value` lines, each ended by a line feed. A legal header
+    /// value has no line feed.
+    #[must_use]
+    pub fn headers_to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (name, value) in &self.headers {
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.extend_from_slice(b": ");
+            bytes.extend_from_slice(value);
+            bytes.push(b'\n');
+        }
+        bytes
+    }
+
+    /// Reads what [`Self::headers_to_bytes`] wrote; `None` for anything else.
+    #[must_use]
+    pub fn headers_from_bytes(bytes: &[u8]) -> Option<Vec<(String, Vec<u8>)>> {
+        let pair = |line: &[u8]| {
+            let line = line.strip_suffix(b"\n")?;
+            let colon = line.windows(2).position(|two| two == b": ")?;
+            Some((String::from_utf8(line[..colon].to_vec()).ok()?, line[colon + 2..].to_vec()))
+        };
+        bytes.split_inclusive(|&byte| byte == b'\n').map(pair).collect()
+    }
+
+    /// The whole answer as bytes: the status, the headers, an empty line, the body, as HTTP has it.
+    #[must_use]
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = format!("{}\n", self.status).into_bytes();
+        bytes.extend(self.headers_to_bytes());
+        if let Some(body) = &self.body {
+            bytes.push(b'\n');
+            bytes.extend_from_slice(body);
+        }
+        bytes
+    }
+
+    /// Reads what [`Self::to_bytes`] wrote; `None` for anything else.
+    #[must_use]
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.iter().position(|&byte| byte == b'\n')?;
+        let status = std::str::from_utf8(&bytes[..end]).ok()?.parse().ok()?;
+        // The head with the line feed before it, so that no header at all looks like the others.
+        let rest = &bytes[end..];
+        let (headers, body) = match rest.windows(2).position(|two| two == b"\n\n") {
+            Some(blank) => (&rest[1..=blank], Some(rest[blank + 2..].to_vec())),
+            None => (&rest[1..], None),
+        };
+        Some(Self { status, headers: Self::headers_from_bytes(headers)?, body })
+    }
+}
+
+/// Where a record stands. Each variant carries what is known there, and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Status {
+    /// Somebody runs, or did when the lease was last renewed.
+    InProgress {
+        /// From then on another request may take over.
+        locked_until: SystemTime,
+    },
+    /// The work ended well; its answer is the answer of every later request.
+    Completed(Finished),
+    /// The work was refused for good; the refusal is the answer of every later request.
+    FailedReplayable(Finished),
+    /// The work failed, and may run again.
+    FailedRetryable {
+        /// Not before then.
+        next_attempt_at: SystemTime,
+        /// End of the window, counted from this attempt; with a call left open it does not end.
+        expires_at: SystemTime,
+        /// Since when only a person can help (an open call that nobody can ask about).
+        parked_at: Option<SystemTime>,
+    },
+    /// Nobody knows whether an announced call happened; nobody runs. UNKNOWN_REQUIRES_RECOVERY in full.
+    Unknown {
+        /// When its providers are asked next.
+        next_ask_at: SystemTime,
+        /// Since when only a person can help.
+        parked_at: Option<SystemTime>,
+    },
+    /// The replay window is over: the answer is gone, what the key meant is not.
+    Expired,
+}
+
+/// A final answer and how long it is replayed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// The answer.
+    pub response: StoredResponse,
+    /// When it was stored.
+    pub at: SystemTime,
+    /// End of the replay window.
+    pub expires_at: SystemTime,
+}
+
+impl Status {
+    /// The name that stores and answers use.
+    #[must_use]
+    pub fn name(&self) -> StatusName {
+        match self {
+            Self::InProgress { .. } => StatusName::InProgress,
+            Self::Completed(_) => StatusName::Completed,
+            Self::FailedReplayable(_) => StatusName::FailedReplayable,
+            Self::FailedRetryable { .. } => StatusName::FailedRetryable,
+            Self::Unknown { .. } => StatusName::Unknown,
+            Self::Expired => StatusName::Expired,
+        }
+    }
+}
+
+/// A [`Status`] without its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StatusName {
+    /// `in_progress`
+    InProgress,
+    /// `completed`
+    Completed,
+    /// `failed_replayable`
+    FailedReplayable,
+    /// `failed_retryable`
+    FailedRetryable,
+    /// `unknown_requires_recovery`
+    Unknown,
+    /// `expired`
+    Expired,
+}
+
+impl StatusName {
+    /// All six, in the order of a record's life.
+    pub const ALL: [Self; 6] = [
+        Self::InProgress,
+        Self::Completed,
+        Self::FailedReplayable,
+        Self::FailedRetryable,
+        Self::Unknown,
+        Self::Expired,
+    ];
+
+    /// The text that stores write and answers show.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::FailedReplayable => "failed_replayable",
+            Self::FailedRetryable => "failed_retryable",
+            Self::Unknown => "unknown_requires_recovery",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// Reads a stored text back; `None` for one that no release of idem wrote.
+    #[must_use]
+    pub fn from_stored(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|name| name.as_str() == text)
+    }
+}
+
+impl fmt::Display for StatusName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What is remembered of one scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Whose record.
+    pub scope: Scope,
+    /// What the first command meant, by the rules it was written with. It never changes.
+    pub hash: CommandHash,
+    /// Grows with every owner.
+    pub fence: Fence,
+    /// The attempt that owns it, or owned it last.
+    pub owner: OwnerToken,
+    /// Grows with every write.
+    pub revision: Revision,
+    /// How often the work was started.
+    pub attempts: u32,
+    /// When the key was first seen.
+    pub created_at: SystemTime,
+    /// Where it stands.
+    pub status: Status,
+    /// The calls that were announced.
+    pub calls: Vec<CallRecord>,
+    /// What the command made, where the work said so.
+    pub resource: Option<ResourceRef>,
+}
+
+impl Record {
+    /// What its present owner must show.
+    #[must_use]
+    pub fn ownership(&self) -> Ownership {
+        Ownership { scope: self.scope.clone(), fence: self.fence, owner: self.owner }
+    }
+
+    /// Whether any call was announced and not closed.
+    #[must_use]
+    pub fn has_open_call(&self) -> bool {
+        self.calls.iter().any(CallRecord::is_open)
+    }
+}
