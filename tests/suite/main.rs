@@ -1,1 +1,5 @@
-//! One integration binary.
+//! One binary for all behaviour: linked once, run in parallel.
+
+mod layering;
+mod protocol;
+mod support;

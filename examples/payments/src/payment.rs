@@ -1,0 +1,31 @@
+//! The command: what a client asks for, and what makes two requests the same.
+
+use idem_core::IdempotentCommand;
+use rust_decimal::Decimal;
+use serde::Deserialize;
+
+/// Take a payment from an account.
+#[derive(Debug, Clone, Deserialize, IdempotentCommand)]
+#[serde(deny_unknown_fields)]
+#[idem(operation = "create_payment", version = 1)]
+pub struct CreatePayment {
+    /// Whose money.
+    pub account_id: String,
+    /// How much: a string or an integer. A JSON number with a fraction has lost cents before anybody sees it.
+    #[serde(deserialize_with = "idem_core::exact::decimal")]
+    #[idem(decimal(scale = 2))]
+    pub amount: Decimal,
+    /// ISO 4217, in either case.
+    #[idem(uppercase)]
+    pub currency: String,
+    /// The merchant's own name for it.
+    pub merchant_reference: String,
+    /// Where the order was placed; absent, null and `web` are one.
+    #[serde(default)]
+    #[idem(default = "web")]
+    pub channel: Option<String>,
+    /// For the merchant's logs. It says nothing about the payment, so a retry may carry another.
+    #[serde(default)]
+    #[idem(exclude)]
+    pub trace_id: Option<String>,
+}

@@ -1,0 +1,27 @@
+//! The contract of the service's command: a change of what makes two requests one shows here, before a deploy.
+
+#[path = "../src/payment.rs"]
+mod payment;
+
+use payment::CreatePayment;
+use rust_decimal::Decimal;
+
+fn typical() -> CreatePayment {
+    CreatePayment {
+        account_id: "acc_8f14e45f".to_owned(),
+        amount: Decimal::new(12_345, 1),
+        currency: "eur".to_owned(),
+        merchant_reference: "order-1041-invoice-1".to_owned(),
+        channel: Some("mobile".to_owned()),
+        trace_id: Some("not part of it".to_owned()),
+    }
+}
+
+fn minimal() -> CreatePayment {
+    CreatePayment { channel: None, trace_id: None, ..typical() }
+}
+
+#[test]
+fn create_payment_contract() {
+    idem_core::assert_contract!(CreatePayment, { "typical" => typical(), "minimal" => minimal() });
+}

@@ -1,0 +1,5 @@
+//! The claim protocol: the decision table, the engine over a store, the heartbeat.
+
+mod decision;
+mod engine;
+mod heartbeat;
