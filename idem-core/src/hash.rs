@@ -1,0 +1,192 @@
+//! The hash that a record keeps of a command.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest, Sha256};
+
+use crate::canonical::Sink;
+
+/// The canonical form this build writes: the `1` of `idem/1`.
+pub const FORM: u16 = 1;
+
+/// SHA-256 of a command's canonical text, with the rules it was taken by.
+///
+/// As text: `idem1.VERSION.HEX`, where `idem1` is the canonical form and VERSION the command's contract version.
+/// Stores keep the three parts and bring them back with [`from_parts`](Self::from_parts).
+///
+/// ```
+/// use idem_core::CommandHash;
+///
+/// let text = "idem1.1.f5847a3bb1907ae6fa0d0970ab6f7e528817052a743f8c4ed7da8545d647548d";
+/// let hash: CommandHash = text.parse()?;
+/// assert_eq!((hash.form(), hash.version()), (1, 1));
+/// assert_eq!(hash.to_string(), text);
+/// # Ok::<(), idem_core::InvalidHash>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CommandHash {
+    form: u16,
+    version: u32,
+    digest: [u8; 32],
+}
+
+impl CommandHash {
+    /// Puts a stored hash together again.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHash`] when `form` is 0, `version` is outside `1..=2^31-1`, or `digest` is not 32 bytes. A form or
+    /// version that this build does not know is no error here: see [`Verdict::Newer`].
+    pub fn from_parts(form: u16, version: u32, digest: impl AsRef<[u8]>) -> Result<Self, InvalidHash> {
+        let digest = digest.as_ref();
+        let digest = digest.try_into().map_err(|_| InvalidHash::Digest { len: digest.len() })?;
+        if form == 0 {
+            return Err(InvalidHash::Form);
+        }
+        if !(1..=MAX_VERSION).contains(&version) {
+            return Err(InvalidHash::Version { version });
+        }
+        Ok(Self { form, version, digest })
+    }
+
+    /// The canonical form the text followed. This build writes [`FORM`].
+    pub fn form(&self) -> u16 {
+        self.form
+    }
+
+    /// The version of the command's contract.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The 32 bytes of SHA-256.
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+
+    /// Takes the hash of the text that `write` streams.
+    pub(crate) fn of(version: u32, write: impl FnOnce(&mut Hasher)) -> Self {
+        let mut hasher = Hasher { sha: Sha256::new(), held: [0; HELD], len: 0 };
+        write(&mut hasher);
+        hasher.sha.update(&hasher.held[..hasher.len]);
+        Self { form: FORM, version, digest: hasher.sha.finalize().into() }
+    }
+}
+
+impl fmt::Display for CommandHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "idem{}.{}.", self.form, self.version)?;
+        self.digest.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for CommandHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for CommandHash {
+    type Err = InvalidHash;
+
+    /// Reads what [`Display`](fmt::Display) writes, and only that: one hash has one text.
+    fn from_str(text: &str) -> Result<Self, InvalidHash> {
+        let parts = text.strip_prefix("idem").and_then(|rest| rest.split_once('.'));
+        let (form, (version, hex)) =
+            parts.and_then(|(form, rest)| Some((form, rest.split_once('.')?))).ok_or(InvalidHash::Text)?;
+        let mut digest = [0; 32];
+        if hex.len() != 64 || !hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(InvalidHash::Text);
+        }
+        for (byte, pair) in digest.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
+            let nibble = |b: u8| if b <= b'9' { b - b'0' } else { b - b'a' + 10 };
+            *byte = nibble(pair[0]) << 4 | nibble(pair[1]);
+        }
+        let form = number(form).and_then(|n| u16::try_from(n).ok()).ok_or(InvalidHash::Text)?;
+        let version = number(version).ok_or(InvalidHash::Text)?;
+        Self::from_parts(form, version, digest)
+    }
+}
+
+/// What comparing a command with a record's hash says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The same command: the record answers it.
+    Same,
+    /// Another command under the same key. Also when the command cannot be said in the record's version at all: a
+    /// guess would replay the wrong answer.
+    Different,
+    /// The record was written by a newer build than this one, by rules that are not known here. Wait and ask again.
+    Newer,
+    /// The record was written by a version that this build no longer keeps. A person has to look.
+    Retired,
+}
+
+/// Why something is not a [`CommandHash`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidHash {
+    /// The text is not `idemFORM.VERSION.HEX`.
+    #[error("a command hash reads `idem1.VERSION.` and 64 lower-case hex digits")]
+    Text,
+    /// The canonical form is 0.
+    #[error("canonical forms count from 1")]
+    Form,
+    /// The contract version is outside its range.
+    #[error("a contract version is 1 to 2147483647, not {version}")]
+    Version {
+        /// The number given.
+        version: u32,
+    },
+    /// The digest has another length than SHA-256.
+    #[error("a SHA-256 digest has 32 bytes, not {len}")]
+    Digest {
+        /// The number of bytes given.
+        len: usize,
+    },
+}
+
+/// SHA-256 with a short buffer in front: canonical text comes in pieces of a few bytes, and each call into the block
+/// function's own buffer costs more than copying them.
+pub(crate) struct Hasher {
+    sha: Sha256,
+    held: [u8; HELD],
+    len: usize,
+}
+
+impl Sink for Hasher {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        if let Some(room) = self.held.get_mut(self.len..self.len + bytes.len()) {
+            room.copy_from_slice(bytes);
+            self.len += bytes.len();
+        } else {
+            self.spill(bytes);
+        }
+    }
+}
+
+impl Hasher {
+    #[cold]
+    fn spill(&mut self, bytes: &[u8]) {
+        self.sha.update(&self.held[..self.len]);
+        self.len = 0;
+        match self.held.get_mut(..bytes.len()) {
+            Some(room) => {
+                room.copy_from_slice(bytes);
+                self.len = bytes.len();
+            }
+            None => self.sha.update(bytes),
+        }
+    }
+}
+
+/// A decimal number as `Display` writes it: no sign, no leading zero.
+fn number(text: &str) -> Option<u32> {
+    let plain = !text.starts_with(['+', '0']);
+    plain.then(|| text.parse().ok()).flatten()
+}
+
+const HELD: usize = 512;
+const MAX_VERSION: u32 = i32::MAX as u32;
