@@ -15,7 +15,7 @@ pub mod shape;
 mod text;
 mod unicode16;
 
-pub use attribute::{decimal, none, uppercase};
+pub use attribute::{decimal, lowercase, none, trim, uppercase, verbatim};
 pub use collection::MapKey;
 pub(crate) use number::write_bare;
 pub use shape::{Shape, Shapes};
@@ -69,7 +69,7 @@ impl Sink for Vec<u8> {
     label = "cannot be part of a command hash like this",
     note = "a struct or enum of yours: add `#[derive(Canonical)]` to it; its fields carry their own attributes",
     note = "an amount: `Decimal` with `#[idem(decimal(scale = 2))]`; floats have no exact text and are refused",
-    note = "`uppercase` is for text, `decimal(..)` for `Decimal`, also inside `Option`, `Vec`, `Box` and maps",
+    note = "`uppercase`, `lowercase`, `trim` and `verbatim` are for text, `decimal(..)` for `Decimal`, also inside `Option`, `Vec`, `Box` and maps",
     note = "not part of what the client asks for (trace ids, secrets, clocks): `#[idem(exclude)]`"
 )]
 pub trait Canonical<A = none> {
@@ -113,12 +113,12 @@ pub trait Canonical<A = none> {
 
 #[doc(hidden)]
 pub mod __private {
-    pub use super::attribute::{decimal, none, uppercase};
+    pub use super::attribute::{decimal, lowercase, none, trim, uppercase, verbatim};
     pub use super::composite::{Composite, Object, OneOf, Parts, Tuple, Variant, shape, write};
     pub use super::default::{AcceptsDefault, DecimalLiteral, EmptyList, Single};
     pub use super::{Canonical, Shape, Shapes, Sink};
     pub use core::iter::Iterator;
     pub use core::marker::Sized;
     pub use core::option::Option::{self, None, Some};
-    pub use core::primitive::{bool, u32};
+    pub use core::primitive::{bool, str, u32};
 }

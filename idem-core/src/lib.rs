@@ -12,11 +12,15 @@
 pub mod canonical;
 pub mod command;
 pub mod contract;
+#[cfg(feature = "derive")]
+mod derive;
 pub mod hash;
 
 pub use canonical::{Canonical, Sink};
 pub use command::IdempotentCommand;
 pub use contract::Contract;
+#[cfg(feature = "derive")]
+pub use derive::{Canonical, IdempotentCommand};
 pub use hash::{CommandHash, InvalidHash, Verdict};
 
 /// What the macros of this crate expand to. Not an interface: any release may change it.

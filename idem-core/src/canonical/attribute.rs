@@ -12,6 +12,18 @@ pub enum none {}
 #[derive(Debug)]
 pub enum uppercase {}
 
+/// `#[idem(lowercase)]`: ASCII letters in lower case. Other letters stay, as with [`uppercase`].
+#[derive(Debug)]
+pub enum lowercase {}
+
+/// `#[idem(trim)]`: without ASCII white space at both ends. Comes before a case: `(trim, uppercase)`.
+#[derive(Debug)]
+pub enum trim {}
+
+/// `#[idem(verbatim)]`: as it was sent, without normalisation. For opaque tokens and ids.
+#[derive(Debug)]
+pub enum verbatim {}
+
 /// `#[idem(decimal(scale = SCALE))]`: at least `SCALE` decimal places, never rounded.
 #[derive(Debug)]
 pub enum decimal<const SCALE: u32> {}
@@ -21,4 +33,9 @@ pub trait Elementwise {}
 
 impl Elementwise for none {}
 impl Elementwise for uppercase {}
+impl Elementwise for lowercase {}
+impl Elementwise for trim {}
+impl Elementwise for (trim, uppercase) {}
+impl Elementwise for (trim, lowercase) {}
+impl Elementwise for verbatim {}
 impl<const SCALE: u32> Elementwise for decimal<SCALE> {}

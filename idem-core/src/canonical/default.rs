@@ -34,8 +34,11 @@ pub struct EmptyList;
 /// A decimal default, read from the attribute when the macro expands.
 #[derive(Debug)]
 pub struct DecimalLiteral {
+    /// Whether the number is below zero.
     pub negative: bool,
+    /// The digits without the point.
     pub mantissa: u128,
+    /// How many of them stand behind the point.
     pub scale: u32,
 }
 

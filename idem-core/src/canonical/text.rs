@@ -4,11 +4,12 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::default::{AcceptsDefault, Single};
 use super::unicode16::is_unassigned;
-use super::{Canonical, MapKey, Shape, Shapes, Sink, none, uppercase};
+use super::{Canonical, MapKey, Shape, Shapes, Sink, lowercase, none, trim, uppercase, verbatim};
 
 /// What happens to text before it is escaped.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
+    trim: bool,
     normalise: bool,
     case: Case,
 }
@@ -17,17 +18,25 @@ pub(super) struct Rules {
 enum Case {
     AsSent,
     Upper,
+    Lower,
 }
 
-pub(super) const VERBATIM: Rules = Rules { normalise: false, case: Case::AsSent };
-const PLAIN: Rules = Rules { normalise: true, case: Case::AsSent };
-const UPPERCASE: Rules = Rules { normalise: true, case: Case::Upper };
+impl Rules {
+    const fn trim(self) -> Self {
+        Self { trim: true, ..self }
+    }
+}
+
+pub(super) const VERBATIM: Rules = Rules { trim: false, normalise: false, case: Case::AsSent };
+const PLAIN: Rules = Rules { normalise: true, ..VERBATIM };
+const UPPERCASE: Rules = Rules { case: Case::Upper, ..PLAIN };
+const LOWERCASE: Rules = Rules { case: Case::Lower, ..PLAIN };
 
 /// Writes a JSON string.
 #[inline]
 pub(super) fn write_text<S: Sink + ?Sized>(text: &str, rules: Rules, sink: &mut S) {
     sink.put(b"\"");
-    write_inner(text, rules, sink);
+    write_inner(if rules.trim { text.trim_ascii() } else { text }, rules, sink);
     sink.put(b"\"");
 }
 
@@ -54,7 +63,7 @@ fn write_inner<S: Sink + ?Sized>(text: &str, rules: Rules, sink: &mut S) {
 
 #[cold]
 fn write_beyond_ascii<S: Sink + ?Sized>(text: &str, case: Case, sink: &mut S) {
-    let as_it_is = Rules { normalise: false, case };
+    let as_it_is = Rules { case, ..VERBATIM };
     if is_nfc_or_frozen(text) {
         return write_inner(text, as_it_is, sink);
     }
@@ -70,6 +79,7 @@ fn write_beyond_ascii<S: Sink + ?Sized>(text: &str, case: Case, sink: &mut S) {
         Case::AsSent => text.nfc().for_each(&mut write),
         // Upper case can make a pair composable: i with a dot above stays two characters, I with one is U+0130.
         Case::Upper => text.nfc().map(|c| c.to_ascii_uppercase()).nfc().for_each(&mut write),
+        Case::Lower => text.nfc().map(|c| c.to_ascii_lowercase()).nfc().for_each(&mut write),
     }
     write_inner(chunk.as_str(), VERBATIM, sink);
 }
@@ -89,12 +99,15 @@ fn is_nfc_or_frozen(text: &str) -> bool {
 fn write_run<S: Sink + ?Sized>(run: &[u8], case: Case, sink: &mut S) {
     match case {
         Case::AsSent => sink.put(run),
-        Case::Upper => {
+        Case::Upper | Case::Lower => {
             for part in run.chunks(CHUNK) {
                 let mut changed = [0; CHUNK];
                 let changed = &mut changed[..part.len()];
                 changed.copy_from_slice(part);
-                changed.make_ascii_uppercase();
+                match case {
+                    Case::Lower => changed.make_ascii_lowercase(),
+                    _ => changed.make_ascii_uppercase(),
+                }
                 sink.put(changed);
             }
         }
@@ -150,7 +163,7 @@ impl Chunk {
 const CHUNK: usize = 64;
 
 macro_rules! texts {
-    ($($attributes:ty => $rules:ident $($word:literal)?,)*) => {$(
+    ($($attributes:ty => $rules:expr $(; $word:literal)*,)*) => {$(
         impl Canonical<$attributes> for str {
             #[inline]
             fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
@@ -158,7 +171,7 @@ macro_rules! texts {
             }
 
             fn shape(_: &mut Shapes) -> Shape {
-                Shape::leaf("text")$(.with_rule($word))?
+                Shape::leaf("text")$(.with_rule($word))*
             }
         }
 
@@ -192,7 +205,12 @@ macro_rules! texts {
 
 texts! {
     none => PLAIN,
-    uppercase => UPPERCASE "uppercase",
+    uppercase => UPPERCASE; "uppercase",
+    lowercase => LOWERCASE; "lowercase",
+    trim => PLAIN.trim(); "trim",
+    (trim, uppercase) => UPPERCASE.trim(); "trim"; "uppercase",
+    (trim, lowercase) => LOWERCASE.trim(); "trim"; "lowercase",
+    verbatim => VERBATIM; "verbatim",
 }
 
 impl Canonical for char {
