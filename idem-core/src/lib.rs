@@ -1,12 +1,25 @@
 //! Makes the second request safe.
+//!
+//! A client that saw no answer sends its request again. Whether that is the same command is decided by its
+//! [`CommandHash`]: a command states, field by field, what makes two requests one ([`IdempotentCommand`]). What the
+//! second request gets is decided by the record of the first ([`Engine`]).
+//!
+//! | feature | default | gives |
+//! | --- | --- | --- |
+//! | `derive` | yes | `#[derive(IdempotentCommand)]` and `#[derive(Canonical)]` |
+//! | `rust_decimal` | yes | `Decimal` as a field type, and [`exact`] |
+//! | `snapshot` | no | `assert_contract!`, on top of insta |
 
 mod calls;
-mod canonical;
+pub mod canonical;
 mod clock;
-mod command;
+pub mod command;
+pub mod contract;
 pub mod decide;
+#[cfg(feature = "derive")]
+mod derive;
 mod engine;
-mod hash;
+pub mod hash;
 mod heartbeat;
 mod key;
 mod memory;
@@ -16,10 +29,13 @@ pub mod store;
 pub mod transition;
 
 pub use calls::{CallClass, CallRecord, CallState, DownstreamKey, rerunnable, resource_id};
-pub use canonical::Sink;
+pub use canonical::{Canonical, Sink};
 pub use clock::{Clock, SystemClock};
 pub use command::IdempotentCommand;
+pub use contract::Contract;
 pub use decide::Rules;
+#[cfg(feature = "derive")]
+pub use derive::{Canonical, IdempotentCommand};
 pub use engine::{Answer, Begin, Call, Claim, ConfigError, Engine, EngineBuilder, NotCalled, Original, Outcome};
 pub use hash::{CommandHash, InvalidHash, Verdict};
 pub use key::{IdempotencyKey, InvalidKey, InvalidTenant, Scope, Tenant};
@@ -29,3 +45,10 @@ pub use record::{
 };
 pub use reply::{CallError, Failure, Fate, Reply};
 pub use store::{Store, StoreError};
+
+/// What the macros of this crate expand to. Not an interface: any release may change it.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::canonical::__private::*;
+    pub use crate::command::IdempotentCommand;
+}

@@ -239,7 +239,8 @@ impl Client {
 
 /// A payment of that amount, as a client writes it.
 fn payment(account: &str, amount: &str) -> String {
-    json!({ "account_id": account, "amount": amount, "currency": "EUR", "merchant_reference": "order-1041" }).to_string()
+    json!({ "account_id": account, "amount": amount, "currency": "EUR", "merchant_reference": "order-1041" })
+        .to_string()
 }
 
 fn table(scenes: &[Scene]) -> Table {

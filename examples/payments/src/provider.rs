@@ -167,8 +167,10 @@ impl Provider {
 
     /// Everything it has charged.
     pub async fn charges(&self) -> Result<Vec<Made>, sqlx::Error> {
-        sqlx::query_as("SELECT key, account, amount, currency, asked FROM charges WHERE declined IS NULL ORDER BY rowid")
-            .fetch_all(&self.pool)
-            .await
+        sqlx::query_as(
+            "SELECT key, account, amount, currency, asked FROM charges WHERE declined IS NULL ORDER BY rowid",
+        )
+        .fetch_all(&self.pool)
+        .await
     }
 }

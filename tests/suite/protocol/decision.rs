@@ -48,14 +48,16 @@ fn any_time() -> impl Strategy<Value = SystemTime> {
 
 fn any_status() -> impl Strategy<Value = Status> {
     let body = prop_oneof![Just(None), Just(Some(Vec::new())), Just(Some(b"{}".to_vec()))];
-    let finished = (body, any_time()).prop_map(|(body, expires_at)| finished(body, expires_at));
+    let finished = (body, any_time()).prop_map(|(body, expires_at)| finished(body, expires_at)).boxed();
     prop_oneof![
         any_time().prop_map(|locked_until| Status::InProgress { locked_until }),
         finished.clone().prop_map(Status::Completed),
         finished.prop_map(Status::FailedReplayable),
-        (any_time(), any_time(), proptest::option::of(any_time())).prop_map(|(next_attempt_at, expires_at, parked_at)| {
-            Status::FailedRetryable { next_attempt_at, expires_at, parked_at }
-        }),
+        (any_time(), any_time(), proptest::option::of(any_time())).prop_map(
+            |(next_attempt_at, expires_at, parked_at)| {
+                Status::FailedRetryable { next_attempt_at, expires_at, parked_at }
+            }
+        ),
         (any_time(), proptest::option::of(any_time()))
             .prop_map(|(next_ask_at, parked_at)| Status::Unknown { next_ask_at, parked_at }),
         Just(Status::Expired),
@@ -97,7 +99,7 @@ proptest! {
     #[test]
     fn an_unknown_contract_is_never_judged(record in any_record()) {
         let newer = decide(&record, Verdict::Newer, now(), &Rules::default());
-        prop_assert!(matches!(newer, Decision::ContractUnknown { .. }));
+        prop_assert!(matches!(newer, Decision::ContractUnknown { .. }), "{newer:?}");
         prop_assert_eq!(decide(&record, Verdict::Retired, now(), &Rules::default()), Decision::ContractRetired);
     }
 

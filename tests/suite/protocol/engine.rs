@@ -313,13 +313,14 @@ async fn ids_are_the_same_in_every_attempt_and_differ_by_purpose() {
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     for _ in 0..2 {
         let seen = Arc::clone(&seen);
-        bench.run(5, |claim| async move {
-            let call = claim.open("charge").await?;
-            let mut seen = seen.lock().unwrap();
-            seen.push((claim.derived_id("pay"), claim.derived_id("refund"), call.key().as_str().to_owned()));
-            Err(Failure::from("again"))
-        })
-        .await;
+        bench
+            .run(5, |claim| async move {
+                let call = claim.open("charge").await?;
+                let mut seen = seen.lock().unwrap();
+                seen.push((claim.derived_id("pay"), claim.derived_id("refund"), call.key().as_str().to_owned()));
+                Err(Failure::from("again"))
+            })
+            .await;
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
     let seen = seen.lock().unwrap();
@@ -335,7 +336,12 @@ async fn ids_are_the_same_in_every_attempt_and_differ_by_purpose() {
 async fn a_first_request_among_many_is_the_only_owner() {
     let bench = Bench::new();
     let work = |bench: Arc<Bench>| async move {
-        bench.run(5, |_| async { tokio::time::sleep(Duration::from_millis(300)).await; reply("one").await }).await
+        bench
+            .run(5, |_| async {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                reply("one").await
+            })
+            .await
     };
     let racers: Vec<_> = (0..64).map(|_| tokio::spawn(work(Arc::clone(&bench)))).collect();
     let mut ran = 0;

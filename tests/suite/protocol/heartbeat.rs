@@ -21,7 +21,13 @@ fn short() -> Rules {
 async fn run(engine: &Engine, work: impl Future<Output = ()>) -> Outcome {
     let tenant = Tenant::new("t").unwrap();
     let key = "k".parse().unwrap();
-    engine.run(&tenant, &key, &Slow { id: 1 }, |_| async { work.await; Ok(Reply::status(200)) }).await.unwrap()
+    engine
+        .run(&tenant, &key, &Slow { id: 1 }, |_| async {
+            work.await;
+            Ok(Reply::status(200))
+        })
+        .await
+        .unwrap()
 }
 
 /// A handler that blocks every thread of the runtime for three leases keeps its record.

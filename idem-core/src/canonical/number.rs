@@ -1,0 +1,216 @@
+//! Integers and decimals: strings of exact digits.
+
+use std::num::NonZero;
+
+use super::default::{AcceptsDefault, Single};
+use super::{Canonical, MapKey, Shape, Shapes, Sink};
+
+macro_rules! integer {
+    ($int:ty, $sign_and_magnitude:expr, { $($list:item)* }) => {
+        impl Canonical for $int {
+            fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+                let (negative, magnitude) = $sign_and_magnitude(*self);
+                let mut text = Digits::new();
+                text.prepend(b'"');
+                text.prepend_integer(negative, magnitude);
+                text.prepend(b'"');
+                sink.put(text.as_bytes());
+            }
+
+            fn shape(_: &mut Shapes) -> Shape {
+                Shape::leaf("integer")
+            }
+
+            $($list)*
+        }
+
+        impl MapKey for $int {
+            const CLASS: &'static str = "integer";
+
+            fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
+                let (negative, magnitude) = $sign_and_magnitude(*self);
+                let mut text = Digits::new();
+                text.prepend_integer(negative, magnitude);
+                read(text.as_str())
+            }
+        }
+
+        impl AcceptsDefault<$int> for $int {
+            fn write_default<S: Sink + ?Sized>(default: &$int, sink: &mut S) {
+                default.write(sink);
+            }
+        }
+
+        impl Single for $int {}
+    };
+}
+
+macro_rules! integers {
+    ($($unsigned:ident $signed:ident),*) => {$(
+        integer!($signed, |n: $signed| (n < 0, n.unsigned_abs() as u128), {});
+        integer!(NonZero<$unsigned>, |n: NonZero<$unsigned>| (false, n.get() as u128), {});
+        integer!(NonZero<$signed>, |n: NonZero<$signed>| (n.get() < 0, n.get().unsigned_abs() as u128), {});
+    )*};
+}
+
+integers!(u8 i8, u16 i16, u32 i32, u64 i64, u128 i128, usize isize);
+integer!(u16, |n: u16| (false, n as u128), {});
+integer!(u32, |n: u32| (false, n as u128), {});
+integer!(u64, |n: u64| (false, n as u128), {});
+integer!(u128, |n: u128| (false, n), {});
+integer!(usize, |n: usize| (false, n as u128), {});
+integer!(u8, |n: u8| (false, n as u128), {
+    fn write_list<'a, S: Sink + ?Sized>(items: impl Iterator<Item = &'a Self>, sink: &mut S) {
+        write_hex(items, sink);
+    }
+
+    fn list_shape(_: &mut Shapes) -> Shape {
+        Shape::leaf("bytes")
+    }
+});
+
+/// Writes a number as it stands in JSON: digits, no quotes.
+pub(crate) fn write_bare<S: Sink + ?Sized>(number: u32, sink: &mut S) {
+    let mut text = Digits::new();
+    text.prepend_integer(false, number.into());
+    sink.put(text.as_bytes());
+}
+
+/// Writes `mantissa / 10^scale` exactly: trailing zeros dropped, then padded to `places`.
+///
+/// Digit work on purpose. Rescaling rounds, and for large mantissas it cannot reach the places asked for.
+pub(super) fn write_decimal<S: Sink + ?Sized>(
+    negative: bool,
+    mut mantissa: u128,
+    mut scale: u32,
+    places: u32,
+    sink: &mut S,
+) {
+    while scale > places && mantissa.is_multiple_of(10) {
+        mantissa /= 10;
+        scale -= 1;
+    }
+    let mut text = Digits::new();
+    text.prepend(b'"');
+    if scale.max(places) > 0 {
+        for _ in scale..places {
+            text.prepend(b'0');
+        }
+        for _ in 0..scale {
+            text.prepend(b'0' + (mantissa % 10) as u8);
+            mantissa /= 10;
+        }
+        text.prepend(b'.');
+    }
+    let negative = negative && text.has_digit_above_zero(mantissa);
+    text.prepend_integer(negative, mantissa);
+    text.prepend(b'"');
+    sink.put(text.as_bytes());
+}
+
+fn write_hex<'a, S: Sink + ?Sized>(bytes: impl Iterator<Item = &'a u8>, sink: &mut S) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut chunk = [0; 128];
+    let mut len = 0;
+    sink.put(b"\"");
+    for byte in bytes {
+        chunk[len] = DIGITS[usize::from(byte >> 4)];
+        chunk[len + 1] = DIGITS[usize::from(byte & 15)];
+        len += 2;
+        if len == chunk.len() {
+            sink.put(&chunk);
+            len = 0;
+        }
+    }
+    sink.put(&chunk[..len]);
+    sink.put(b"\"");
+}
+
+/// A number's text on the stack, written from its end.
+struct Digits {
+    text: [u8; ROOM],
+    at: usize,
+}
+
+impl Digits {
+    fn new() -> Self {
+        Self { text: [0; ROOM], at: ROOM }
+    }
+
+    fn prepend(&mut self, byte: u8) {
+        self.at -= 1;
+        self.text[self.at] = byte;
+    }
+
+    fn prepend_integer(&mut self, negative: bool, mut magnitude: u128) {
+        // 128-bit division is a slow call, and few numbers need it.
+        while magnitude > u64::MAX.into() {
+            self.prepend(b'0' + (magnitude % 10) as u8);
+            magnitude /= 10;
+        }
+        let mut rest = magnitude as u64;
+        loop {
+            self.prepend(b'0' + (rest % 10) as u8);
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        if negative {
+            self.prepend(b'-');
+        }
+    }
+
+    fn has_digit_above_zero(&self, whole: u128) -> bool {
+        whole != 0 || self.as_bytes().iter().any(|b| matches!(b, b'1'..=b'9'))
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.text[self.at..]
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(self.as_bytes()).expect("digits and a sign are ASCII")
+    }
+}
+
+/// The longest: 29 digits, a point, 28 places, a sign and two quotes.
+const ROOM: usize = 64;
+
+#[cfg(feature = "rust_decimal")]
+mod rust_decimal {
+    use ::rust_decimal::Decimal;
+
+    use super::write_decimal;
+    use crate::canonical::default::{AcceptsDefault, DecimalLiteral, Single};
+    use crate::canonical::{Canonical, Shape, Shapes, Sink, decimal, none};
+
+    // From mantissa and scale, never through `Display`, which a feature of some other crate could change.
+    impl Canonical<none> for Decimal {
+        fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+            write_decimal(self.is_sign_negative(), self.mantissa().unsigned_abs(), self.scale(), 0, sink);
+        }
+
+        fn shape(_: &mut Shapes) -> Shape {
+            Shape::leaf("decimal")
+        }
+    }
+
+    impl<const SCALE: u32> Canonical<decimal<SCALE>> for Decimal {
+        fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+            write_decimal(self.is_sign_negative(), self.mantissa().unsigned_abs(), self.scale(), SCALE, sink);
+        }
+
+        fn shape(_: &mut Shapes) -> Shape {
+            Shape::leaf("decimal").with_rule(format!("scale = {SCALE}"))
+        }
+    }
+
+    impl<const SCALE: u32> AcceptsDefault<DecimalLiteral, decimal<SCALE>> for Decimal {
+        fn write_default<S: Sink + ?Sized>(default: &DecimalLiteral, sink: &mut S) {
+            write_decimal(default.negative, default.mantissa, default.scale, SCALE, sink);
+        }
+    }
+
+    impl<const SCALE: u32> Single<decimal<SCALE>> for Decimal {}
+}

@@ -1,0 +1,263 @@
+//! Reads the text of a contract back.
+
+use std::iter::Peekable;
+use std::str::Lines;
+
+use super::Contract;
+use super::text::{INDENT, MAGIC, NOT_HASHED, UNKNOWN_DENIED, own_shape};
+use crate::canonical::shape::{Member, Shape};
+
+/// Reads what a [`Contract`] displays as.
+///
+/// # Errors
+///
+/// [`ParseError`] with the line that is not part of the grammar.
+pub fn parse(text: &str) -> Result<Contract, ParseError> {
+    let mut parser = Parser { lines: text.lines().peekable(), number: 0 };
+    parser.exactly(MAGIC)?;
+    let operation = parser.header("operation: ")?;
+    let operation = parser.name(operation)?;
+    let version = parser.header("version: ")?.parse().map_err(|_| parser.error("a version is a number"))?;
+    let form = parser.header("form: idem/")?.parse().map_err(|_| parser.error("a form is a number"))?;
+    let denies_unknown = match parser.header("unknown fields: ")? {
+        "denied" => true,
+        "not denied here" => false,
+        _ => return Err(parser.error("unknown fields are `denied` or `not denied here`")),
+    };
+    parser.exactly("")?;
+    let line = parser.header("command: ")?;
+    let (mut command, rest) = parser.shape(line, 1)?;
+    if !rest.is_empty() || parser.lines.peek().is_some() {
+        return Err(parser.error("nothing follows the command"));
+    }
+    if let Shape::Object { denies_unknown: own, .. } | Shape::OneOf { denies_unknown: own, .. } =
+        own_shape(&mut command)
+    {
+        *own = denies_unknown;
+    } else if denies_unknown {
+        return Err(parser.error("only an object can deny unknown fields"));
+    }
+    Ok(Contract { operation, version, form, command })
+}
+
+/// A line that is not part of a contract's text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the contract: {reason}")]
+pub struct ParseError {
+    line: usize,
+    reason: &'static str,
+}
+
+impl ParseError {
+    /// The number of the line, from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+}
+
+struct Parser<'t> {
+    lines: Peekable<Lines<'t>>,
+    number: usize,
+}
+
+impl<'t> Parser<'t> {
+    fn exactly(&mut self, expected: &str) -> Result<(), ParseError> {
+        let line = self.next()?;
+        if line == expected { Ok(()) } else { Err(self.error("not the line expected here")) }
+    }
+
+    fn header(&mut self, key: &str) -> Result<&'t str, ParseError> {
+        self.next()?.strip_prefix(key).ok_or_else(|| self.error("not the line expected here"))
+    }
+
+    fn next(&mut self) -> Result<&'t str, ParseError> {
+        self.number += 1;
+        self.lines.next().ok_or_else(|| self.error("the text ends too soon"))
+    }
+
+    /// The next line of a block, without its indentation.
+    fn block_line(&mut self, depth: usize) -> Result<Option<&'t str>, ParseError> {
+        let Some(line) = self.lines.peek() else { return Ok(None) };
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        if indent < depth * INDENT {
+            return Ok(None);
+        }
+        let line = self.next()?;
+        if indent > depth * INDENT {
+            return Err(self.error("indented too far"));
+        }
+        Ok(Some(&line[indent..]))
+    }
+
+    /// A shape at the start of `line`, with its block below; gives back what follows it on the line. That is at most
+    /// a default, which has to be read before the block.
+    fn shape(&mut self, line: &'t str, depth: usize) -> Result<(Shape, &'t str), ParseError> {
+        let (line, rest) = split_default(line);
+        Ok((self.shape_alone(line, depth)?, rest))
+    }
+
+    fn shape_alone(&mut self, line: &'t str, depth: usize) -> Result<Shape, ParseError> {
+        if let Some(inner) = line.strip_prefix("list of ") {
+            return Ok(Shape::List(Box::new(self.shape_alone(inner, depth)?)));
+        }
+        if let Some(inner) = line.strip_prefix("optional ") {
+            return Ok(Shape::Optional(Box::new(self.shape_alone(inner, depth)?)));
+        }
+        if let Some(map) = line.strip_prefix("map from ") {
+            let (key, value) = map.split_once(" to ").ok_or_else(|| self.error("a map is `map from … to …`"))?;
+            let value = Box::new(self.shape_alone(value, depth)?);
+            return Ok(Shape::Map { key: key.to_owned().into(), value });
+        }
+        if let Some(reference) = line.strip_prefix('#') {
+            let (label, shape) = reference.split_once(' ').map_or((reference, None), |(l, s)| (l, Some(s)));
+            let label = label.parse().map_err(|_| self.error("a label is `#` and a number"))?;
+            return Ok(match shape {
+                Some(shape) => Shape::Named { label, shape: Box::new(self.shape_alone(shape, depth)?) },
+                None => Shape::Again(label),
+            });
+        }
+        let (plain, denies_unknown) = line.strip_suffix(UNKNOWN_DENIED).map_or((line, false), |line| (line, true));
+        match plain {
+            "nothing" => Ok(Shape::Nothing),
+            "tuple" => self.tuple(depth),
+            "object" => self.object(denies_unknown, depth),
+            "one of" => self.one_of(denies_unknown, depth),
+            _ => self.leaf(line),
+        }
+    }
+
+    fn leaf(&mut self, line: &str) -> Result<Shape, ParseError> {
+        let (class, rules) = match line.strip_suffix(')').map(|line| line.split_once('(')) {
+            Some(Some((class, rules))) => (class, rules.split(", ").map(|rule| rule.to_owned().into()).collect()),
+            Some(None) => return Err(self.error("rules stand in brackets")),
+            None => (line, Vec::new()),
+        };
+        let is_word = !class.is_empty() && class.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b' ' | b'-'));
+        if !is_word {
+            return Err(self.error("not a shape"));
+        }
+        Ok(Shape::Leaf { class: class.to_owned().into(), rules })
+    }
+
+    fn tuple(&mut self, depth: usize) -> Result<Shape, ParseError> {
+        let mut elements = Vec::new();
+        while let Some(line) = self.block_line(depth)? {
+            let (index, shape) = line.split_once(": ").ok_or_else(|| self.error("an element is `index: shape`"))?;
+            if index != elements.len().to_string() {
+                return Err(self.error("elements are counted from 0"));
+            }
+            elements.push(self.shape_alone(shape, depth + 1)?);
+        }
+        Ok(Shape::Tuple(elements))
+    }
+
+    fn object(&mut self, denies_unknown: bool, depth: usize) -> Result<Shape, ParseError> {
+        let mut members = Vec::new();
+        while let Some(line) = self.block_line(depth)? {
+            let (name, rest) = self.split_name(line)?;
+            if rest.strip_prefix(": ") == Some(NOT_HASHED) {
+                members.push(Member::Excluded { name });
+                continue;
+            }
+            let (optional, rest) = rest.strip_prefix('?').map_or((false, rest), |rest| (true, rest));
+            let shape = rest.strip_prefix(": ").ok_or_else(|| self.error("a member is `name: shape`"))?;
+            let (shape, default) = self.shape(shape, depth + 1)?;
+            let shape = if optional { Shape::Optional(Box::new(shape)) } else { shape };
+            let default = default.strip_prefix(DEFAULT).map(unescape);
+            members.push(Member::Hashed { name, shape, default });
+        }
+        Ok(Shape::Object { denies_unknown, members })
+    }
+
+    fn one_of(&mut self, denies_unknown: bool, depth: usize) -> Result<Shape, ParseError> {
+        let mut variants = Vec::new();
+        while let Some(line) = self.block_line(depth)? {
+            let (name, rest) = self.split_name(line)?;
+            let shape = match rest.strip_prefix(": ") {
+                Some(shape) => Some(self.shape_alone(shape, depth + 1)?),
+                None if rest.is_empty() => None,
+                None => return Err(self.error("a variant is `name` or `name: shape`")),
+            };
+            variants.push((name, shape));
+        }
+        Ok(Shape::OneOf { denies_unknown, variants })
+    }
+
+    /// A name at the start of a line, and what follows it.
+    fn split_name(&self, line: &'t str) -> Result<(String, &'t str), ParseError> {
+        let end = if line.starts_with('"') {
+            string_end(line).ok_or_else(|| self.error("a string without an end"))?
+        } else {
+            line.find(['?', ':']).unwrap_or(line.len())
+        };
+        Ok((self.name(&line[..end])?, &line[end..]))
+    }
+
+    fn name(&self, word: &str) -> Result<String, ParseError> {
+        if word.starts_with('"') {
+            serde_json::from_str(word).map_err(|_| self.error("a quoted name is a JSON string"))
+        } else if word.is_empty() || word.contains(' ') {
+            Err(self.error("a name is a word or a JSON string"))
+        } else {
+            Ok(word.into())
+        }
+    }
+
+    fn error(&self, reason: &'static str) -> ParseError {
+        ParseError { line: self.number, reason }
+    }
+}
+
+/// Splits `shape = default`. The first one counts: a shape's own rules stand in brackets.
+fn split_default(line: &str) -> (&str, &str) {
+    let mut depth = 0;
+    for (at, byte) in line.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            b' ' if depth == 0 && line[at..].starts_with(DEFAULT) => return line.split_at(at),
+            _ => {}
+        }
+    }
+    (line, "")
+}
+
+/// Where the JSON string that starts `line` ends.
+fn string_end(line: &str) -> Option<usize> {
+    let mut escaped = false;
+    line.bytes().enumerate().skip(1).find_map(|(at, byte)| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends.then_some(at + 1)
+    })
+}
+
+/// Undoes [`visible`](super::visible): the canonical text again, in which only control characters are `\u` escapes.
+fn unescape(visible: &str) -> String {
+    let mut out = String::with_capacity(visible.len());
+    let mut units = Vec::new();
+    let mut rest = visible;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        while let Some(unit) = escaped_unit(rest) {
+            units.push(unit);
+            rest = &rest[6..];
+        }
+        if units.is_empty() {
+            let end = rest.char_indices().nth(2).map_or(rest.len(), |(end, _)| end);
+            out.push_str(&rest[..end]);
+            rest = &rest[end..];
+        }
+        out.extend(char::decode_utf16(units.drain(..)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
+    }
+    out + rest
+}
+
+/// The code unit of a `\u` escape that only `visible` writes.
+fn escaped_unit(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    u16::from_str_radix(digits, 16).ok().filter(|unit| *unit >= 0x7F)
+}
+
+const DEFAULT: &str = " = ";

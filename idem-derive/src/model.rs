@@ -1,0 +1,189 @@
+//! The type as the macro sees it. Borrows from what `syn` parsed.
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Fields, Generics, Member, Type};
+
+use crate::attr::{FieldAttrs, Given, TypeAttrs, VariantAttrs, denies_unknown_fields};
+use crate::ctxt::Ctxt;
+
+/// Which derive was asked for.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Derive {
+    /// `#[derive(IdempotentCommand)]`
+    Command,
+    /// `#[derive(Canonical)]`
+    Value,
+}
+
+pub(crate) struct Input<'a> {
+    pub(crate) derive: Derive,
+    pub(crate) ident: &'a Ident,
+    pub(crate) generics: &'a Generics,
+    pub(crate) attrs: TypeAttrs,
+    pub(crate) denies_unknown: bool,
+    pub(crate) body: Body<'a>,
+}
+
+pub(crate) enum Body<'a> {
+    Object(Vec<Field<'a>>),
+    Tuple(Vec<Field<'a>>),
+    /// One field counts; the others are not written.
+    Newtype(Vec<Field<'a>>),
+    OneOf(Vec<Variant<'a>>),
+    /// Nothing idem can write. The keyword tells where to say so.
+    Union(Span),
+}
+
+pub(crate) struct Variant<'a> {
+    pub(crate) ident: &'a Ident,
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+    pub(crate) fields: Vec<Field<'a>>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Shape {
+    Unit,
+    Newtype,
+    Tuple,
+    Object,
+}
+
+pub(crate) struct Field<'a> {
+    pub(crate) member: Member,
+    /// The canonical name.
+    pub(crate) name: String,
+    pub(crate) attrs: FieldAttrs,
+    pub(crate) ty: &'a Type,
+    pub(crate) span: Span,
+}
+
+impl<'a> Input<'a> {
+    pub(crate) fn from_syn(ctxt: &Ctxt, derive: Derive, input: &'a DeriveInput) -> Self {
+        let attrs = TypeAttrs::parse(ctxt, &input.attrs);
+        let case = attrs.rename_all.as_ref().and_then(|given| given.value);
+        let rename = |name: String| case.map_or_else(|| name.clone(), |case| case.apply(&name));
+        let body = match &input.data {
+            Data::Struct(data) => {
+                let fields = fields(ctxt, &data.fields, rename);
+                match shape(&data.fields, &fields) {
+                    Shape::Unit | Shape::Object => Body::Object(fields),
+                    Shape::Newtype => Body::Newtype(fields),
+                    Shape::Tuple => Body::Tuple(fields),
+                }
+            }
+            Data::Enum(data) => Body::OneOf(
+                data.variants
+                    .iter()
+                    .map(|variant| {
+                        let attrs = VariantAttrs::parse(ctxt, &variant.attrs);
+                        let own = attrs.rename.as_ref().and_then(|given| given.value.clone());
+                        let fields = fields(ctxt, &variant.fields, |name| name);
+                        Variant {
+                            ident: &variant.ident,
+                            name: own.unwrap_or_else(|| rename(variant.ident.unraw().to_string())),
+                            shape: shape(&variant.fields, &fields),
+                            fields,
+                        }
+                    })
+                    .collect(),
+            ),
+            Data::Union(data) => Body::Union(data.union_token.span()),
+        };
+        Self {
+            derive,
+            ident: &input.ident,
+            generics: &input.generics,
+            attrs,
+            denies_unknown: denies_unknown_fields(&input.attrs),
+            body,
+        }
+    }
+
+    /// The path of idem-core.
+    pub(crate) fn krate(&self) -> TokenStream {
+        let given = self.attrs.krate.as_ref().and_then(|given| given.value.clone());
+        given.unwrap_or_else(|| quote!(::idem_core))
+    }
+}
+
+impl Body<'_> {
+    /// The fields side by side, of all variants in an enum.
+    pub(crate) fn fields(&self) -> Box<dyn Iterator<Item = &Field<'_>> + '_> {
+        match self {
+            Self::Object(fields) | Self::Tuple(fields) | Self::Newtype(fields) => Box::new(fields.iter()),
+            Self::OneOf(variants) => Box::new(variants.iter().flat_map(|variant| &variant.fields)),
+            Self::Union(_) => Box::new(std::iter::empty()),
+        }
+    }
+}
+
+impl Field<'_> {
+    pub(crate) fn is_excluded(&self) -> bool {
+        self.attrs.exclude.is_some()
+    }
+
+    /// The attributes that decide how the value is written, by the words the user wrote.
+    pub(crate) fn rules(&self) -> Vec<(&'static str, Span)> {
+        let FieldAttrs { exclude: _, rename: _, default: _, decimal, uppercase, lowercase, trim, verbatim } =
+            &self.attrs;
+        let decimal = decimal.as_ref().map(|given| ("decimal", given.span));
+        let flag = |word, given: &Option<Given<()>>| given.as_ref().map(|given| (word, given.span));
+        let flags = [
+            flag("trim", trim),
+            flag("uppercase", uppercase),
+            flag("lowercase", lowercase),
+            flag("verbatim", verbatim),
+        ];
+        decimal.into_iter().chain(flags.into_iter().flatten()).collect()
+    }
+}
+
+/// The fields that are part of the type's data. `PhantomData` is none of it, whatever it is called for.
+fn fields<'a>(ctxt: &Ctxt, fields: &'a Fields, rename: impl Fn(String) -> String) -> Vec<Field<'a>> {
+    fields
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| !is_phantom(&field.ty))
+        .map(|(index, field)| {
+            let attrs = FieldAttrs::parse(ctxt, &field.attrs);
+            let own = attrs.rename.as_ref().and_then(|given| given.value.clone());
+            let (member, name) = match &field.ident {
+                Some(ident) => (Member::Named(ident.clone()), rename(ident.unraw().to_string())),
+                None => (Member::Unnamed(index.into()), index.to_string()),
+            };
+            let span = field.ident.as_ref().map_or_else(|| field.ty.span(), Ident::span);
+            Field { member, name: own.unwrap_or(name), attrs, ty: &field.ty, span }
+        })
+        .collect()
+}
+
+fn shape(declared: &Fields, fields: &[Field<'_>]) -> Shape {
+    match declared {
+        Fields::Unit => Shape::Unit,
+        Fields::Named(_) => Shape::Object,
+        Fields::Unnamed(_) if fields.iter().filter(|field| !field.is_excluded()).count() == 1 => Shape::Newtype,
+        Fields::Unnamed(_) => Shape::Tuple,
+    }
+}
+
+fn is_phantom(ty: &Type) -> bool {
+    match ty {
+        Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == "PhantomData"),
+        Type::Group(group) => is_phantom(&group.elem),
+        Type::Paren(paren) => is_phantom(&paren.elem),
+        _ => false,
+    }
+}
+
+/// Whether the identifier stands anywhere in the tokens.
+pub(crate) fn mentions(tokens: impl ToTokens, ident: &dyn Fn(&Ident) -> bool) -> bool {
+    tokens.into_token_stream().into_iter().any(|token| match token {
+        TokenTree::Ident(found) => ident(&found),
+        TokenTree::Group(group) => mentions(group.stream(), ident),
+        _ => false,
+    })
+}
