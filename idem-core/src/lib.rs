@@ -14,7 +14,11 @@ pub mod command;
 pub mod contract;
 #[cfg(feature = "derive")]
 mod derive;
+#[cfg(feature = "rust_decimal")]
+pub mod exact;
 pub mod hash;
+#[cfg(feature = "snapshot")]
+pub mod snapshot;
 
 pub use canonical::{Canonical, Sink};
 pub use command::IdempotentCommand;
@@ -28,4 +32,8 @@ pub use hash::{CommandHash, InvalidHash, Verdict};
 pub mod __private {
     pub use crate::canonical::__private::*;
     pub use crate::command::IdempotentCommand;
+    #[cfg(feature = "snapshot")]
+    pub use crate::snapshot::{Snapshot, snapshot};
+    #[cfg(feature = "snapshot")]
+    pub use insta;
 }

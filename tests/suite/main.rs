@@ -1,1 +1,4 @@
-//! One integration binary.
+//! Every promise of idem, in one binary.
+
+mod canonical;
+mod contracts;

@@ -1,0 +1,1 @@
+//! The contract's text and its snapshot.
