@@ -184,7 +184,7 @@ fn cases() -> Vec<(&'static str, Vec<String>)> {
         ("\u{fb33}", "Hebrew Letter Dalet With Dagesh"),
         ("1", "One"),
         ("\u{1f602}", "Smiley"),
-        ("\u{80}", "Control"),
+        ("\u{80}", "Control\u{7f}"),
         ("\u{f6}", "Latin Small Letter O With Diaeresis"),
         ("\n", "Newline"),
         ("</script>", "Browser Challenge"),
