@@ -6,6 +6,7 @@ mod text;
 use std::fmt;
 
 pub use parse::{ParseError, parse};
+#[cfg(feature = "snapshot")]
 pub(crate) use text::visible;
 
 use crate::canonical::{Shape, Shapes};

@@ -19,12 +19,16 @@ pub mod decide;
 #[cfg(feature = "derive")]
 mod derive;
 mod engine;
+#[cfg(feature = "rust_decimal")]
+pub mod exact;
 pub mod hash;
 mod heartbeat;
 mod key;
 mod memory;
 mod record;
 mod reply;
+#[cfg(feature = "snapshot")]
+pub mod snapshot;
 pub mod store;
 pub mod transition;
 
@@ -51,4 +55,8 @@ pub use store::{Store, StoreError};
 pub mod __private {
     pub use crate::canonical::__private::*;
     pub use crate::command::IdempotentCommand;
+    #[cfg(feature = "snapshot")]
+    pub use crate::snapshot::{Snapshot, snapshot};
+    #[cfg(feature = "snapshot")]
+    pub use insta;
 }

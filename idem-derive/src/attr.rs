@@ -47,7 +47,8 @@ pub(crate) struct FieldAttrs {
 
 /// What stands after `default =`.
 pub(crate) enum DefaultValue {
-    EmptyList,
+    /// `[]`, and where it stands.
+    EmptyList(Span),
     Literal(Lit),
     /// A negative literal or any other expression.
     Expr(Box<Expr>),
@@ -113,7 +114,7 @@ struct Item {
 enum Value {
     None,
     Expr(Box<Expr>),
-    EmptyList,
+    EmptyList(Span),
     List(TokenStream),
     /// Reported already.
     Broken,
@@ -189,7 +190,7 @@ fn equals(input: ParseStream<'_>) -> syn::Result<Value> {
     if input.peek(token::Bracket) {
         let group: TokenTree = input.parse()?;
         return match group {
-            TokenTree::Group(list) if list.stream().is_empty() => Ok(Value::EmptyList),
+            TokenTree::Group(list) if list.stream().is_empty() => Ok(Value::EmptyList(list.span())),
             list => Err(syn::Error::new(list.span(), "a list can only be the empty one here: `default = []`")),
         };
     }
@@ -297,7 +298,7 @@ fn path(ctxt: &Ctxt, item: &Item) -> Option<TokenStream> {
 
 fn default(ctxt: &Ctxt, item: &Item) -> Option<DefaultValue> {
     match &item.value {
-        Value::EmptyList => Some(DefaultValue::EmptyList),
+        Value::EmptyList(span) => Some(DefaultValue::EmptyList(*span)),
         Value::Expr(expr) => Some(match &**expr {
             Expr::Lit(literal) => DefaultValue::Literal(literal.lit.clone()),
             expr => DefaultValue::Expr(Box::new(expr.clone())),
@@ -395,7 +396,7 @@ pub(crate) fn decimal_literal(default: &DefaultValue) -> Option<(bool, u128, u32
             },
             _ => return None,
         },
-        DefaultValue::EmptyList => return None,
+        DefaultValue::EmptyList(_) => return None,
     };
     let (negative, digits) = text.strip_prefix('-').map_or((false, text.as_str()), |digits| (true, digits));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));

@@ -293,7 +293,7 @@ fn newtype(input: &Input<'_>, field: &Field<'_>) -> TokenStream {
             }
 
             fn list_shape(__shapes: &mut _idem::Shapes) -> _idem::Shape {
-                #as_inner::list_shape(__shapes)
+                __shapes.newtype::<[Self], #own>(|__shapes| #as_inner::list_shape(__shapes))
             }
         }
     };
@@ -359,7 +359,7 @@ fn default(field: &Field<'_>) -> Option<TokenStream> {
         });
     }
     Some(match default {
-        DefaultValue::EmptyList => quote!(_idem::EmptyList),
+        DefaultValue::EmptyList(span) => quote_spanned!(generated(*span)=> _idem::EmptyList),
         DefaultValue::Literal(literal) => literal.to_token_stream(),
         DefaultValue::Expr(expr) => expr.to_token_stream(),
     })
@@ -386,7 +386,7 @@ fn bounds(input: &Input<'_>) -> Generics {
             Some(DefaultValue::Literal(syn::Lit::Str(_))) if field.attrs.decimal.is_none() => {
                 add(parse_quote!(for<'__any> #ty: _idem::AcceptsDefault<&'__any _idem::str, #attributes>));
             }
-            Some(DefaultValue::EmptyList) => {
+            Some(DefaultValue::EmptyList(_)) => {
                 add(parse_quote!(#ty: _idem::AcceptsDefault<_idem::EmptyList, #attributes>))
             }
             Some(_) if field.attrs.decimal.is_some() => {

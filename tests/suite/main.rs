@@ -1,5 +1,7 @@
-//! One binary for all behaviour: linked once, run in parallel.
+//! Every promise of idem, in one binary: linked once, run in parallel.
 
+mod canonical;
+mod contracts;
 mod layering;
 mod protocol;
 mod support;
