@@ -10,7 +10,6 @@ pub use parse::{ParseError, parse};
 pub(crate) use text::visible;
 
 use crate::canonical::{Shape, Shapes};
-use crate::command::IdempotentCommand;
 use crate::hash::FORM;
 
 /// What decides the hash of one operation and version.
@@ -63,11 +62,6 @@ pub struct Contract {
     version: u32,
     form: u16,
     command: Shape,
-}
-
-/// The contract of a command: the same as [`IdempotentCommand::contract`].
-pub fn of<C: IdempotentCommand>() -> Contract {
-    C::contract()
 }
 
 impl Contract {
