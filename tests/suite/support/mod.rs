@@ -1,0 +1,4 @@
+//! What several test modules share.
+
+pub(crate) mod clock;
+pub(crate) mod faulty;
