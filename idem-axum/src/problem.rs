@@ -1,14 +1,15 @@
 //! Where everything that is not the work's own answer becomes HTTP: one table of codes, one problem document.
 
+mod document;
+
 use std::borrow::Cow;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LINK, LOCATION, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use idem_core::{Answer, Original, Outcome, Reply, ResourceRef, StoreError};
-use serde::Serialize;
 
 use crate::reply;
 
@@ -179,11 +180,11 @@ impl Problem {
 
     /// The same document as an answer of the work, to be kept.
     pub(crate) fn into_reply(self) -> Reply {
-        Reply::status(self.status.as_u16()).header("content-type", PROBLEM_JSON).body(self.document())
+        Reply::status(self.status.as_u16()).header("content-type", PROBLEM_JSON).body(document::json(&self))
     }
 
     pub(crate) fn into_response(self) -> Response {
-        let mut response = Response::new(Body::from(self.document()));
+        let mut response = Response::new(Body::from(document::json(&self)));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
@@ -192,66 +193,6 @@ impl Problem {
         headers.extend(self.headers);
         response
     }
-
-    fn document(&self) -> Vec<u8> {
-        let code = self.code.as_str();
-        let document = Document {
-            r#type: format!("urn:idem:problem:{code}"),
-            title: self.code.title(),
-            status: self.status.as_u16(),
-            detail: &self.detail,
-            code,
-            next: self.code.next().as_str(),
-            safe_new_key: self.original.as_ref().map(|original| original.safe_new_key),
-            resource: self.resource.as_ref().map(Resource::of),
-            original: self.original.as_ref().map(|original| First {
-                state: original.state.as_str(),
-                created_at: rfc3339(original.created_at),
-                resource: original.resource.as_ref().map(Resource::of),
-                status: original.status,
-            }),
-        };
-        serde_json::to_vec(&document).expect("a struct of texts and numbers always serialises")
-    }
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    r#type: String,
-    title: &'a str,
-    status: u16,
-    detail: &'a str,
-    code: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    safe_new_key: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resource: Option<Resource<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    original: Option<First<'a>>,
-}
-
-#[derive(Serialize)]
-struct Resource<'a> {
-    r#type: &'a str,
-    id: &'a str,
-}
-
-impl<'a> Resource<'a> {
-    fn of(resource: &'a ResourceRef) -> Self {
-        Self { r#type: &resource.kind, id: &resource.id }
-    }
-}
-
-#[derive(Serialize)]
-struct First<'a> {
-    state: &'a str,
-    created_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resource: Option<Resource<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
 }
 
 /// What the client gets whose request came to this.
@@ -369,14 +310,6 @@ pub(crate) fn seconds(wait: Duration) -> HeaderValue {
     HeaderValue::from(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1))
 }
 
-/// RFC 3339, from the fixed columns of an HTTP date (`Sun, 06 Nov 1994 08:49:37 GMT`).
-fn rfc3339(time: SystemTime) -> String {
-    let date = httpdate::fmt_http_date(time);
-    let month = MONTHS.iter().position(|month| *month == &date[8..11]).unwrap_or_default() + 1;
-    format!("{}-{month:02}-{}T{}Z", &date[12..16], &date[5..7], &date[17..25])
-}
-
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const PROBLEM_JSON: &str = "application/problem+json";
 
 /// The wait where nothing says how long: `Retry-After` counts whole seconds.
@@ -385,13 +318,6 @@ const MOMENT: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_rfc_3339() {
-        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        assert_eq!(rfc3339(at(784_111_777)), "1994-11-06T08:49:37Z");
-        assert_eq!(rfc3339(at(1_798_675_199)), "2026-12-30T23:59:59Z");
-    }
 
     #[test]
     fn waits_are_rounded_up_to_whole_seconds_and_never_none() {

@@ -78,7 +78,7 @@ impl Idem {
             How::Fn(find) => match find(parts) {
                 Ok(Some(tenant)) => Ok(tenant),
                 Ok(None) => Err(Unscoped::Missing("the closure of `scope_fn` found none".to_owned())),
-                Err(refusal) => Err(Unscoped::Refused(refusal)),
+                Err(refusal) => Err(Unscoped::Refused(*refusal)),
             },
             How::Extractor(extract) => extract(parts, state).await,
         }
@@ -113,7 +113,7 @@ enum How {
     Extractor(Box<Extractor>),
 }
 
-type Closure = dyn Fn(&Parts) -> Result<Option<Tenant>, Response> + Send + Sync;
+type Closure = dyn Fn(&Parts) -> Result<Option<Tenant>, Box<Response>> + Send + Sync;
 
 type Extractor =
     dyn for<'a> Fn(&'a mut Parts, &'a (dyn Any + Send + Sync)) -> BoxFuture<'a, Result<Tenant, Unscoped>> + Send + Sync;
@@ -310,24 +310,24 @@ pub trait FoundTenant {
     ///
     /// # Errors
     /// The refusal, which goes out as it is.
-    fn found(self) -> Result<Option<Tenant>, Response>;
+    fn found(self) -> Result<Option<Tenant>, Box<Response>>;
 }
 
 impl FoundTenant for Tenant {
-    fn found(self) -> Result<Option<Tenant>, Response> {
+    fn found(self) -> Result<Option<Tenant>, Box<Response>> {
         Ok(Some(self))
     }
 }
 
 impl FoundTenant for Option<Tenant> {
-    fn found(self) -> Result<Option<Tenant>, Response> {
+    fn found(self) -> Result<Option<Tenant>, Box<Response>> {
         Ok(self)
     }
 }
 
 impl<R: IntoResponse> FoundTenant for Result<Tenant, R> {
-    fn found(self) -> Result<Option<Tenant>, Response> {
-        self.map(Some).map_err(IntoResponse::into_response)
+    fn found(self) -> Result<Option<Tenant>, Box<Response>> {
+        self.map(Some).map_err(|refusal| Box::new(refusal.into_response()))
     }
 }
 
