@@ -13,6 +13,8 @@ mod memory;
 mod record;
 mod reply;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod transition;
 
 pub use calls::{CallClass, CallRecord, CallState, DownstreamKey, rerunnable, resource_id};

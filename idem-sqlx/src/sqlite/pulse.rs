@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use idem_core::store::Pulse;
 use idem_core::{Ownership, StoreError};
+use sqlx::sqlite::SqliteRow;
 use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 use tokio::runtime::Runtime;
 
@@ -64,10 +65,21 @@ async fn renew(connection: &mut SqliteConnection, live: &[(Ownership, Duration)]
     tx.commit().await?;
     let mut renewed = HashSet::new();
     for row in rows {
-        renewed.insert(row.try_get::<Vec<u8>, _>(0).map_err(|_| Trouble::Row("owner_token"))?);
+        renewed.insert(identity(&row).map_err(|_| Trouble::Row("owner_token"))?);
     }
-    // A token is the name of one attempt, at one record: it says which.
-    Ok(live.iter().map(|(owner, _)| renewed.contains(&owner.owner.as_bytes()[..])).collect())
+    let asked = live.iter().map(|(owner, _)| {
+        let scope = &owner.scope;
+        let key = (scope.tenant().as_str().into(), scope.operation().into(), scope.key().as_str().into());
+        (key, owner.fence.get().cast_signed(), owner.owner.as_bytes().to_vec())
+    });
+    Ok(asked.map(|identity| renewed.contains(&identity)).collect())
+}
+
+/// Key, fence and token: what an owner shows.
+type Identity = ((String, String, String), i64, Vec<u8>);
+
+fn identity(row: &SqliteRow) -> Result<Identity, sqlx::Error> {
+    Ok(((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?), row.try_get(3)?, row.try_get(4)?))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -86,4 +98,4 @@ FROM (
     WHERE r.fence = j.value ->> 3 AND hex(r.owner_token) = j.value ->> 4 AND r.status = 'in_progress'
 ) AS live
 WHERE idempotency_requests.rowid = live.row
-RETURNING owner_token";
+RETURNING tenant_id, operation_name, idempotency_key, fence, owner_token";
