@@ -30,6 +30,8 @@ mod reply;
 #[cfg(feature = "snapshot")]
 pub mod snapshot;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod transition;
 
 pub use calls::{CallClass, CallRecord, CallState, DownstreamKey, rerunnable, resource_id};

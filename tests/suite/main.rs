@@ -6,4 +6,5 @@ mod canonical;
 mod contracts;
 mod layering;
 mod protocol;
+mod stores;
 mod support;
