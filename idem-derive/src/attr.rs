@@ -1,5 +1,7 @@
 //! Parses `#[idem(…)]`, keeping the span of every word.
 
+mod word;
+
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -7,6 +9,7 @@ use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitStr, Meta, Token, UnOp, token};
 
+use self::word::{Place, nearest, unknown};
 use crate::case::Case;
 use crate::ctxt::Ctxt;
 
@@ -64,7 +67,7 @@ impl TypeAttrs {
                 "allow_empty" => once(ctxt, &mut parsed.allow_empty, &item, flag),
                 "rename_all" => once(ctxt, &mut parsed.rename_all, &item, case),
                 "crate" => once(ctxt, &mut parsed.krate, &item, path),
-                _ => unknown(ctxt, &item, Place::Type),
+                _ => unknown(ctxt, &item.word, item.span, Place::Type),
             }
         }
         parsed
@@ -77,7 +80,7 @@ impl VariantAttrs {
         for item in items(ctxt, attrs) {
             match item.word.as_str() {
                 "rename" => once(ctxt, &mut parsed.rename, &item, string),
-                _ => unknown(ctxt, &item, Place::Variant),
+                _ => unknown(ctxt, &item.word, item.span, Place::Variant),
             }
         }
         parsed
@@ -97,7 +100,7 @@ impl FieldAttrs {
                 "lowercase" => once(ctxt, &mut parsed.lowercase, &item, flag),
                 "trim" => once(ctxt, &mut parsed.trim, &item, flag),
                 "verbatim" => once(ctxt, &mut parsed.verbatim, &item, flag),
-                _ => unknown(ctxt, &item, Place::Field),
+                _ => unknown(ctxt, &item.word, item.span, Place::Field),
             }
         }
         parsed
@@ -329,60 +332,10 @@ fn decimal(ctxt: &Ctxt, item: &Item) -> Option<u32> {
             "scale" => once(ctxt, &mut scale, &item, |ctxt, item| {
                 whole_number(ctxt, item, 0..=28, "a scale is a whole number from 0 to 28, what a `Decimal` can hold")
             }),
-            _ => unknown(ctxt, &item, Place::Decimal),
+            _ => unknown(ctxt, &item.word, item.span, Place::Decimal),
         }
     }
     scale?.value
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Place {
-    Type,
-    Variant,
-    Field,
-    Decimal,
-}
-
-impl Place {
-    const ALL: [Self; 3] = [Self::Type, Self::Variant, Self::Field];
-
-    fn words(self) -> &'static [&'static str] {
-        match self {
-            Self::Type => &["operation", "version", "allow_empty", "rename_all", "crate"],
-            Self::Variant => &["rename"],
-            Self::Field => &["exclude", "rename", "default", "decimal", "uppercase", "lowercase", "trim", "verbatim"],
-            Self::Decimal => &["scale"],
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Type => "a struct or enum",
-            Self::Variant => "a variant",
-            Self::Field => "a field",
-            Self::Decimal => "`decimal(..)`",
-        }
-    }
-}
-
-/// Refuses a word that means nothing here. A word that is silently ignored would change the hash.
-fn unknown(ctxt: &Ctxt, item: &Item, place: Place) {
-    let word = &item.word;
-    let elsewhere = Place::ALL.into_iter().find(|other| *other != place && other.words().contains(&word.as_str()));
-    let hint = match (nearest(word, place.words().iter().copied()), elsewhere) {
-        (_, Some(other)) => format!("`{word}` belongs on {}, not on {}", other.name(), place.name()),
-        (Some(near), None) => format!("unknown attribute `{word}`; did you mean `{near}`?"),
-        (None, None) => {
-            format!("unknown attribute `{word}`; {} takes `{}`", place.name(), place.words().join("`, `"))
-        }
-    };
-    ctxt.error(item.span, hint);
-}
-
-fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
-    let distance = |known: &str| strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase());
-    let (near, distance) = known.into_iter().map(|known| (known, distance(known))).min_by_key(|(_, d)| *d)?;
-    (distance <= near.len().max(3) / 3 + 1).then_some(near)
 }
 
 /// A decimal literal, as sign, mantissa and scale.

@@ -1,6 +1,7 @@
 //! The contract's text: stable, free of Rust names, and read back by one parser.
 
 use idem_core::{Canonical, Contract, IdempotentCommand, contract};
+use proptest::prelude::*;
 
 use super::PlaceOrder;
 
@@ -183,3 +184,33 @@ unknown fields: not denied here
 command: list of list of ip address
 "#,
 ];
+
+/// One edit: a piece of the text taken out, doubled, or put somewhere else.
+fn edits() -> impl Strategy<Value = Vec<(u8, usize, usize, usize)>> {
+    prop::collection::vec((0..3u8, any::<usize>(), 0..12usize, any::<usize>()), 1..6)
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_parser_takes_it_prints_the_same(
+        which in 0..4usize,
+        edits in edits(),
+    ) {
+        let own = PlaceOrder::contract().to_string();
+        let mut text: Vec<char> = EVERY_SHAPE.get(which).copied().unwrap_or(&own).chars().collect();
+        for (kind, from, len, to) in edits {
+            let from = from % (text.len() + 1);
+            let piece = text[from..text.len().min(from + len)].to_vec();
+            if kind == 0 {
+                text.drain(from..from + piece.len());
+            }
+            if kind > 0 {
+                let to = to % (text.len() + 1);
+                text.splice(to..to, piece);
+            }
+        }
+        if let Ok(contract) = contract::parse(&String::from_iter(text)) {
+            prop_assert_eq!(contract::parse(&contract.to_string()), Ok(contract));
+        }
+    }
+}
