@@ -147,6 +147,15 @@ async fn the_span_of_the_request_crosses_into_the_work() {
     assert_eq!(answer(Router::new().route("/", post(spanned)).with_state(idem)).await.1, "one_request");
 }
 
+#[test]
+fn a_header_of_one_caller_or_one_connection_cannot_be_kept() {
+    for name in ["Set-Cookie", "date", "Proxy-Authenticate", "www-authenticate", "X-Request-Id", "Content-Length"] {
+        let refused = idem(MemoryStore::new()).keep_header(name).build();
+        let lower = name.to_ascii_lowercase();
+        assert_eq!(refused.unwrap_err(), idem_core::ConfigError::HeaderNotKept(lower));
+    }
+}
+
 /// What this thread logs while it lives.
 struct Log {
     lines: Lines,
