@@ -369,6 +369,8 @@ pub trait HasIdem {
     fn idem(&self) -> Idem;
 }
 
+// Without this a state that lacks idem is told to implement `FromRef` for a reason that nobody sees.
+#[diagnostic::do_not_recommend]
 impl<S> HasIdem for S
 where
     Idem: FromRef<S>,

@@ -70,6 +70,13 @@ async fn refusals_have_the_status_and_the_words_of_axums_json() {
 }
 
 #[tokio::test]
+async fn the_key_is_asked_for_before_the_body_is_read() {
+    let server = Server::start(pay(idem(MemoryStore::new()).build().unwrap(), async |_, _| Ok(()))).await;
+    let keyless = server.send(server.request("/pay").body("{")).await;
+    assert_eq!((keyless.status, keyless.code()), (400, "IDEMPOTENCY_KEY_MISSING".to_owned()));
+}
+
+#[tokio::test]
 async fn body_limits_are_those_of_the_router() {
     fn router(store: &MemoryStore) -> Router {
         pay(idem(store.clone()).build().unwrap(), async |_, _| Ok(StatusCode::OK))
