@@ -69,7 +69,10 @@ where
             Ok(Ok(outcome)) => problem::outcome(outcome),
             Ok(Err(error)) => problem::store_failed(&error),
             // The task is gone without a word: the runtime shuts down, or something outside of the work panicked.
-            Err(_) => problem::not_stored(MOMENT),
+            Err(_) => {
+                tracing::error!("the task of a request ended without an outcome");
+                problem::not_stored(MOMENT)
+            }
         }
     }
 }

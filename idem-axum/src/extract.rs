@@ -23,6 +23,11 @@ use crate::state::{HasIdem, Idem};
 /// body as it always does, and the command is made of that ([`CommandFrom`]). Each may refuse, and a refusal leaves
 /// no record: a malformed body never uses up a key, and an anonymous caller learns nothing.
 ///
+/// A body that axum's own extractors refuse gets their status and their words, as the problem
+/// `IDEMPOTENCY_REQUEST_INVALID`. An extractor of the application keeps its own refusal as it is; only where the
+/// rejection's type is a bare `Response` (axum's tuples and derived extractors have that) a short plain text with a
+/// 4xx status is taken for axum's.
+///
 /// What was asked for can be reached only by [`execute`](Self::execute), which the handler calls once. Not calling it
 /// is harmless (nothing is claimed) and logged as an error.
 ///

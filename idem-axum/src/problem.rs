@@ -180,7 +180,10 @@ impl Problem {
 
     /// The same document as an answer of the work, to be kept.
     pub(crate) fn into_reply(self) -> Reply {
-        Reply::status(self.status.as_u16()).header("content-type", PROBLEM_JSON).body(document::json(&self))
+        Reply::status(self.status.as_u16())
+            .header("content-type", PROBLEM_JSON)
+            .header("cache-control", "no-store")
+            .body(document::json(&self))
     }
 
     pub(crate) fn into_response(self) -> Response {

@@ -53,12 +53,15 @@ impl Idem {
     /// let idem = Idem::builder(idem_core::MemoryStore::new()).build();
     /// ```
     pub fn builder(store: impl Store + 'static) -> IdemBuilder<NoTenants> {
-        let engine = Engine::builder(store).call_refused(|call| {
-            // The call's name is the operator's business, not the client's.
-            tracing::info!(call, "a call was refused for good by an error without an answer");
-            let detail = "Another service refused the request for good. Sending it again changes nothing.";
-            Problem::new(Code::CallRefused, detail).into_reply()
-        });
+        let engine = Engine::builder(store)
+            // An answer that must not be cached must not be cached the second time either.
+            .keep_header("cache-control")
+            .call_refused(|call| {
+                // The call's name is the operator's business, not the client's.
+                tracing::info!(call, "a call was refused for good by an error without an answer");
+                let detail = "Another service refused the request for good. Sending it again changes nothing.";
+                Problem::new(Code::CallRefused, detail).into_reply()
+            });
         IdemBuilder { engine, tenants: NoTenants(()) }
     }
 
@@ -279,7 +282,9 @@ impl<T> IdemBuilder<T> {
         self.engine(|engine| engine.call::<C>(name, class))
     }
 
-    /// See [`EngineBuilder::keep_header`].
+    /// Keeps and replays one header more than `content-type`, `content-encoding`, `location`, `etag`, `link` and
+    /// `cache-control`. What belongs to one connection, one caller or one moment is never kept: see
+    /// [`EngineBuilder::keep_header`].
     pub fn keep_header(self, name: impl Into<String>) -> Self {
         self.engine(|engine| engine.keep_header(name))
     }
@@ -364,6 +369,8 @@ pub trait HasIdem {
     fn idem(&self) -> Idem;
 }
 
+// Without this a state that lacks idem is told to implement `FromRef` for a reason that nobody sees.
+#[diagnostic::do_not_recommend]
 impl<S> HasIdem for S
 where
     Idem: FromRef<S>,
