@@ -1,10 +1,10 @@
 //! What the file is: refused, missing, migrated, damaged, locked, opened again.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use idem_core::store::{Claiming, Fenced, NewCall, Owning, Step};
-use idem_core::{CallClass, DownstreamKey, Fence, Ownership, StoreError};
+use idem_core::store::{Claimed, Claiming, Fenced, NewCall, Owning, Step};
+use idem_core::{CallClass, DownstreamKey, Fence, Ownership, ResourceRef, StoreError};
 use idem_sqlx::{SqliteOptions, SqliteStore};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection};
@@ -176,6 +176,43 @@ async fn a_failed_write_leaves_nothing_of_itself() {
     assert_eq!((error.code(), cause(&error)), ("STORE_UNUSABLE", "DATABASE_REFUSED"));
     assert_eq!(store.record(&owners[1].scope).await.unwrap(), before);
     assert!(matches!(store.step(&owners[1], &Step { open: None, ..step }).await, Ok(Fenced::Written { .. })));
+}
+
+/// After some errors (a full disk) SQLite rolls back by itself, and a connection that does not know it begins no
+/// transaction any more. A trigger stands for them.
+#[tokio::test]
+async fn a_write_that_sqlite_rolled_back_does_not_stop_the_next() {
+    let (store, _directory) = temporary().await;
+    let trigger = "CREATE TRIGGER full BEFORE UPDATE ON idempotency_requests WHEN NEW.resource_id = 'full'
+        BEGIN SELECT RAISE(ROLLBACK, 'no more'); END";
+    run(store.file(), trigger).await;
+    let claim = new_claim("key-1", LONG);
+    assert!(inserts(&store, &claim).await);
+    let before = store.record(&claim.scope).await.unwrap();
+    let owner = Ownership { scope: claim.scope, fence: Fence::FIRST, owner: claim.owner };
+    let resource = Some(ResourceRef { kind: "payment".into(), id: "full".into() });
+    let step = Step { closed: Vec::new(), open: None, resource, lease: LONG };
+    assert_eq!(cause(&store.step(&owner, &step).await.unwrap_err()), "DATABASE_REFUSED");
+    assert_eq!(store.record(&owner.scope).await.unwrap(), before);
+    let step = Step { resource: None, ..step };
+    assert!(matches!(store.step(&owner, &step).await, Ok(Fenced::Written { .. })));
+}
+
+/// A lease is counted from the moment that the write lock is held.
+#[tokio::test]
+async fn waiting_for_the_lock_eats_no_lease() {
+    let (store, _directory) = temporary().await;
+    let mut application = connect(store.file()).await;
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut application).await.unwrap();
+    let claim = new_claim("key-1", LONG);
+    let waits = store.clone();
+    let claiming = tokio::spawn(async move { waits.claim(&claim).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let released = SystemTime::now();
+    sqlx::raw_sql("COMMIT").execute(&mut application).await.unwrap();
+    let Claimed::Inserted { now } = claiming.await.unwrap().unwrap() else { panic!("it is a first claim") };
+    // The store cuts to milliseconds.
+    assert!(released <= now + Duration::from_millis(1), "dated before the lock was free");
 }
 
 async fn connect(file: &Path) -> SqliteConnection {
