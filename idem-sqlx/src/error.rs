@@ -178,3 +178,32 @@ impl Error {
         }
     }
 }
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_disk_may_have_room_later() {
+        let mut connection = SqliteConnectOptions::new().connect().await.unwrap();
+        let fill = "PRAGMA max_page_count = 2; CREATE TABLE t (a BLOB); INSERT INTO t VALUES (zeroblob(100000))";
+        let error = sqlx::raw_sql(fill).execute(&mut connection).await.unwrap_err();
+        let error = Error::of_sqlite(error);
+        assert_eq!(error.code(), "DATABASE_FULL");
+        assert!(StoreError::from(error).is_transient());
+    }
+
+    #[tokio::test]
+    async fn a_read_only_database_stays_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = SqliteConnectOptions::new().filename(directory.path().join("a.db"));
+        options.clone().create_if_missing(true).connect().await.unwrap();
+        let mut connection = options.read_only(true).connect().await.unwrap();
+        let error = sqlx::query("CREATE TABLE t (a BLOB)").execute(&mut connection).await.unwrap_err();
+        let error = Error::of_sqlite(error);
+        assert_eq!(error.code(), "DATABASE_READ_ONLY");
+        assert!(!StoreError::from(error).is_transient());
+    }
+}

@@ -86,16 +86,10 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
-/// All live claims in one statement. CROSS JOIN holds SQLite to the order written: each claim finds its row by the
-/// primary key.
-const RENEW: &str = "
-UPDATE idempotency_requests SET locked_until = live.locked_until, revision = revision + 1, updated_at = ?2
-FROM (
-    SELECT r.rowid AS row, j.value ->> 5 AS locked_until
-    FROM json_each(?1) AS j
-    CROSS JOIN idempotency_requests AS r ON r.tenant_id = j.value ->> 0 AND r.operation_name = j.value ->> 1
-        AND r.idempotency_key = j.value ->> 2
-    WHERE r.fence = j.value ->> 3 AND hex(r.owner_token) = j.value ->> 4 AND r.status = 'in_progress'
-) AS live
-WHERE idempotency_requests.rowid = live.row
+/// All live claims in one statement; each finds its row by the primary key.
+pub(super) const RENEW: &str = "
+UPDATE idempotency_requests SET locked_until = live.value ->> 5, revision = revision + 1, updated_at = ?2
+FROM json_each(?1) AS live
+WHERE tenant_id = live.value ->> 0 AND operation_name = live.value ->> 1 AND idempotency_key = live.value ->> 2
+    AND fence = live.value ->> 3 AND hex(owner_token) = live.value ->> 4 AND status = 'in_progress'
 RETURNING tenant_id, operation_name, idempotency_key, fence, owner_token";

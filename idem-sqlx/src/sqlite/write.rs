@@ -247,3 +247,38 @@ ON CONFLICT (tenant_id, operation_name, idempotency_key, call_name) DO UPDATE SE
     state = 'open', class = excluded.class, class_span = excluded.class_span, fence = excluded.fence,
     opened_at = excluded.opened_at, closed_at = NULL
 WHERE state = 'withdrawn'";
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{AssertSqlSafe, Row};
+
+    use super::*;
+    use crate::sqlite::options::SqliteOptions;
+    use crate::sqlite::{pulse, schema};
+
+    #[tokio::test]
+    async fn every_statement_finds_its_rows_by_an_index() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("idem.db");
+        let mut connection = schema::connect(&SqliteOptions::new(&file), &file, true).await.unwrap();
+        schema::migrate(&mut connection).await.unwrap();
+        for statement in [INSERT, READ, TAKE_OVER, STRAND, STEP, FINISH, CLOSE, OPEN, pulse::RENEW] {
+            let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+            for row in sqlx::query(explain).fetch_all(&mut connection).await.unwrap() {
+                let plan: String = row.get("detail");
+                assert!(!plan.contains("SCAN") || plan.starts_with("SCAN live"), "{plan}: {statement}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_answered_is_on_the_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("idem.db");
+        let options = SqliteOptions::new(&file);
+        let mut connection = schema::connect(&options, &file, true).await.unwrap();
+        let synchronous: i64 = sqlx::query("PRAGMA synchronous").fetch_one(&mut connection).await.unwrap().get(0);
+        let journal: String = sqlx::query("PRAGMA journal_mode").fetch_one(&mut connection).await.unwrap().get(0);
+        assert_eq!((synchronous, journal.as_str()), (2, "wal"));
+    }
+}
