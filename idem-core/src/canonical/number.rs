@@ -96,14 +96,12 @@ pub(super) fn write_decimal<S: Sink + ?Sized>(
         for _ in scale..places {
             text.prepend(b'0');
         }
-        for _ in 0..scale {
-            text.prepend(b'0' + (mantissa % 10) as u8);
-            mantissa /= 10;
-        }
+        let whole = text.prepend_last(scale, mantissa);
         text.prepend(b'.');
+        text.prepend_integer(negative && mantissa != 0, whole);
+    } else {
+        text.prepend_integer(negative && mantissa != 0, mantissa);
     }
-    let negative = negative && text.has_digit_above_zero(mantissa);
-    text.prepend_integer(negative, mantissa);
     text.prepend(b'"');
     sink.put(text.as_bytes());
 }
@@ -161,8 +159,22 @@ impl Digits {
         }
     }
 
-    fn has_digit_above_zero(&self, whole: u128) -> bool {
-        whole != 0 || self.as_bytes().iter().any(|b| matches!(b, b'1'..=b'9'))
+    /// Writes the last digits of a number, zeros included, and gives back the digits before them.
+    fn prepend_last(&mut self, mut count: u32, mut magnitude: u128) -> u128 {
+        while count > 0 && magnitude > u64::MAX.into() {
+            self.prepend(b'0' + (magnitude % 10) as u8);
+            magnitude /= 10;
+            count -= 1;
+        }
+        if count == 0 {
+            return magnitude;
+        }
+        let mut rest = magnitude as u64;
+        for _ in 0..count {
+            self.prepend(b'0' + (rest % 10) as u8);
+            rest /= 10;
+        }
+        rest.into()
     }
 
     fn as_bytes(&self) -> &[u8] {
