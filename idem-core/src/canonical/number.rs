@@ -10,11 +10,7 @@ macro_rules! integer {
         impl Canonical for $int {
             fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
                 let (negative, magnitude) = $sign_and_magnitude(*self);
-                let mut text = Digits::new();
-                text.prepend(b'"');
-                text.prepend_integer(negative, magnitude);
-                text.prepend(b'"');
-                sink.put(text.as_bytes());
+                sink.put(Digits::integer(negative, magnitude).as_bytes());
             }
 
             fn shape(_: &mut Shapes) -> Shape {
@@ -79,31 +75,9 @@ pub(crate) fn write_bare<S: Sink + ?Sized>(number: u32, sink: &mut S) {
 /// Writes `mantissa / 10^scale` exactly: trailing zeros dropped, then padded to `places`.
 ///
 /// Digit work on purpose. Rescaling rounds, and for large mantissas it cannot reach the places asked for.
-pub(super) fn write_decimal<S: Sink + ?Sized>(
-    negative: bool,
-    mut mantissa: u128,
-    mut scale: u32,
-    places: u32,
-    sink: &mut S,
-) {
-    while scale > places && mantissa.is_multiple_of(10) {
-        mantissa /= 10;
-        scale -= 1;
-    }
-    let mut text = Digits::new();
-    text.prepend(b'"');
-    if scale.max(places) > 0 {
-        for _ in scale..places {
-            text.prepend(b'0');
-        }
-        let whole = text.prepend_last(scale, mantissa);
-        text.prepend(b'.');
-        text.prepend_integer(negative && mantissa != 0, whole);
-    } else {
-        text.prepend_integer(negative && mantissa != 0, mantissa);
-    }
-    text.prepend(b'"');
-    sink.put(text.as_bytes());
+#[inline]
+pub(super) fn write_decimal<S: Sink + ?Sized>(negative: bool, mantissa: u128, scale: u32, places: u32, sink: &mut S) {
+    sink.put(Digits::decimal(negative, mantissa, scale, places).as_bytes());
 }
 
 fn write_hex<'a, S: Sink + ?Sized>(bytes: impl Iterator<Item = &'a u8>, sink: &mut S) {
@@ -133,6 +107,36 @@ struct Digits {
 impl Digits {
     fn new() -> Self {
         Self { text: [0; ROOM], at: ROOM }
+    }
+
+    /// A JSON string with an integer in it.
+    fn integer(negative: bool, magnitude: u128) -> Self {
+        let mut text = Self::new();
+        text.prepend(b'"');
+        text.prepend_integer(negative, magnitude);
+        text.prepend(b'"');
+        text
+    }
+
+    /// A JSON string with a decimal in it.
+    fn decimal(negative: bool, mut mantissa: u128, mut scale: u32, places: u32) -> Self {
+        while scale > places && mantissa.is_multiple_of(10) {
+            mantissa /= 10;
+            scale -= 1;
+        }
+        let negative = negative && mantissa != 0;
+        let mut text = Self::new();
+        text.prepend(b'"');
+        if scale.max(places) > 0 {
+            for _ in scale..places {
+                text.prepend(b'0');
+            }
+            mantissa = text.prepend_last(scale, mantissa);
+            text.prepend(b'.');
+        }
+        text.prepend_integer(negative, mantissa);
+        text.prepend(b'"');
+        text
     }
 
     fn prepend(&mut self, byte: u8) {
@@ -177,6 +181,7 @@ impl Digits {
         rest.into()
     }
 
+    #[inline]
     fn as_bytes(&self) -> &[u8] {
         &self.text[self.at..]
     }
