@@ -199,6 +199,7 @@ mod rust_decimal {
     use ::rust_decimal::Decimal;
 
     use super::write_decimal;
+    use crate::canonical::attribute::{Rounding, half_even, half_up};
     use crate::canonical::default::{AcceptsDefault, DecimalLiteral, Single};
     use crate::canonical::{Canonical, Shape, Shapes, Sink, decimal, none};
 
@@ -223,11 +224,45 @@ mod rust_decimal {
         }
     }
 
+    macro_rules! rounded {
+        ($($rounding:ty),*) => {$(
+            impl<const SCALE: u32> Canonical<decimal<SCALE, $rounding>> for Decimal {
+                fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+                    let mantissa = round::<$rounding>(self.mantissa().unsigned_abs(), self.scale(), SCALE);
+                    write_decimal(self.is_sign_negative(), mantissa, self.scale().min(SCALE), SCALE, sink);
+                }
+
+                fn shape(_: &mut Shapes) -> Shape {
+                    let shape = <Self as Canonical<decimal<SCALE>>>::shape(&mut Shapes::default());
+                    shape.with_rule(<$rounding as Rounding>::RULE)
+                }
+            }
+
+            impl<const SCALE: u32> AcceptsDefault<DecimalLiteral, decimal<SCALE, $rounding>> for Decimal {
+                fn write_default<S: Sink + ?Sized>(default: &DecimalLiteral, sink: &mut S) {
+                    let mantissa = round::<$rounding>(default.mantissa, default.scale, SCALE);
+                    write_decimal(default.negative, mantissa, default.scale.min(SCALE), SCALE, sink);
+                }
+            }
+        )*};
+    }
+
+    rounded!(half_even, half_up);
+
+    /// The mantissa cut to `places`.
+    fn round<R: Rounding>(mantissa: u128, scale: u32, places: u32) -> u128 {
+        let Some(cut) = scale.checked_sub(places).filter(|cut| *cut > 0) else { return mantissa };
+        let unit = 10u128.pow(cut);
+        let kept = mantissa / unit;
+        let half = (mantissa % unit).cmp(&(unit / 2));
+        kept + u128::from(R::goes_up(half, kept % 2 == 1))
+    }
+
     impl<const SCALE: u32> AcceptsDefault<DecimalLiteral, decimal<SCALE>> for Decimal {
         fn write_default<S: Sink + ?Sized>(default: &DecimalLiteral, sink: &mut S) {
             write_decimal(default.negative, default.mantissa, default.scale, SCALE, sink);
         }
     }
 
-    impl<const SCALE: u32> Single<decimal<SCALE>> for Decimal {}
+    impl<const SCALE: u32, R> Single<decimal<SCALE, R>> for Decimal {}
 }
