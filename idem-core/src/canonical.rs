@@ -76,7 +76,7 @@ impl Sink for Vec<u8> {
     message = "`{Self}` has no canonical form here (attributes: `{A}`)",
     label = "cannot be part of a command hash like this",
     note = "a struct or enum of yours: add `#[derive(Canonical)]` to it; its fields carry their own attributes",
-    note = "an amount: `Decimal` with `#[idem(decimal(scale = 2))]`; floats have no exact text and are refused",
+    note = "an amount: `Decimal` with `#[idem(decimal(scale = 2))]`; a float that is no amount: `#[idem(float)]` (feature `float`)",
     note = "`uppercase`, `lowercase`, `trim` and `verbatim` are for text, `decimal(..)` for `Decimal`, also inside `Option`, `Vec`, `Box` and maps",
     note = "not part of what the client asks for (trace ids, secrets, clocks): `#[idem(exclude)]`"
 )]
