@@ -1,8 +1,6 @@
 //! The attributes of a field as types, spelled as the user spells them, so that a compile error reads like the source.
 #![allow(non_camel_case_types)]
 
-use std::cmp::Ordering;
-
 /// No attributes.
 #[derive(Debug)]
 pub enum none {}
@@ -93,31 +91,6 @@ pub struct unordered<A = none>(std::marker::PhantomData<A>);
 /// `#[idem(digest)]`: bytes as the SHA-256 of them, for large blobs.
 #[derive(Debug)]
 pub enum digest {}
-
-/// How a decimal is rounded before it is written.
-pub(super) trait Rounding {
-    /// The rule in the contract's text.
-    const RULE: &'static str;
-
-    /// Whether the digits before the cut go up by one. `half` compares what is cut off with a half of the last place.
-    fn goes_up(half: Ordering, is_odd: bool) -> bool;
-}
-
-impl Rounding for half_even {
-    const RULE: &'static str = r#"round = "half_even""#;
-
-    fn goes_up(half: Ordering, is_odd: bool) -> bool {
-        half.is_gt() || half.is_eq() && is_odd
-    }
-}
-
-impl Rounding for half_up {
-    const RULE: &'static str = r#"round = "half_up""#;
-
-    fn goes_up(half: Ordering, _: bool) -> bool {
-        half.is_ge()
-    }
-}
 
 /// Attributes that containers hand on to each element. Attributes of the container itself do not implement it.
 pub trait Elementwise {}

@@ -10,7 +10,7 @@ use super::{Canonical, Sink};
 
 /// `D`, as written after `default =`, may stand for an absent value of this type.
 #[diagnostic::on_unimplemented(
-    message = "`{D}` cannot be the default of `{Self}` (attributes: `{A}`)",
+    message = "this cannot be the default of `{Self}` (attributes: `{A}`)",
     label = "does not take this default",
     note = "text takes a string literal, an integer or `bool` its own literal, a list `[]`, a type of yours its own value",
     note = "a `Decimal` takes a default together with `decimal(scale = N)`: `#[idem(decimal(scale = 2), default = \"0.00\")]`"

@@ -196,10 +196,12 @@ const ROOM: usize = 64;
 
 #[cfg(feature = "rust_decimal")]
 mod rust_decimal {
+    use std::cmp::Ordering;
+
     use ::rust_decimal::Decimal;
 
     use super::write_decimal;
-    use crate::canonical::attribute::{Rounding, half_even, half_up};
+    use crate::canonical::attribute::{half_even, half_up};
     use crate::canonical::default::{AcceptsDefault, DecimalLiteral, Single};
     use crate::canonical::{Canonical, Shape, Shapes, Sink, decimal, none};
 
@@ -221,6 +223,31 @@ mod rust_decimal {
 
         fn shape(_: &mut Shapes) -> Shape {
             Shape::leaf("decimal").with_rule(format!("scale = {SCALE}"))
+        }
+    }
+
+    /// How a decimal is rounded before it is written.
+    trait Rounding {
+        /// The rule in the contract's text.
+        const RULE: &'static str;
+
+        /// Whether the digits before the cut go up by one. `half` compares what is cut off with a half of the last place.
+        fn goes_up(half: Ordering, is_odd: bool) -> bool;
+    }
+
+    impl Rounding for half_even {
+        const RULE: &'static str = r#"round = "half_even""#;
+
+        fn goes_up(half: Ordering, is_odd: bool) -> bool {
+            half.is_gt() || half.is_eq() && is_odd
+        }
+    }
+
+    impl Rounding for half_up {
+        const RULE: &'static str = r#"round = "half_up""#;
+
+        fn goes_up(half: Ordering, _: bool) -> bool {
+            half.is_ge()
         }
     }
 

@@ -333,7 +333,7 @@ fn other_types() -> Vec<(&'static str, Vec<String>)> {
             "flt-05",
             vec![preimage!(
                 #[idem(float)]
-                f64 = 1424953923781206.25
+                f64 = 1_424_953_923_781_206.0 + 0.25
             )],
         ),
         (
