@@ -8,6 +8,9 @@
 //! | --- | --- | --- |
 //! | `derive` | yes | `#[derive(IdempotentCommand)]` and `#[derive(Canonical)]` |
 //! | `rust_decimal` | yes | `Decimal` as a field type, and [`exact`] |
+//! | `chrono`, `time`, `jiff`, `uuid` | no | the instants, dates, durations and ids of these crates |
+//! | `serde_json` | no | `serde_json::Value` |
+//! | `float` | no | `f32` and `f64` under `#[idem(float)]` |
 //! | `snapshot` | no | `assert_contract!`, on top of insta |
 
 mod calls;

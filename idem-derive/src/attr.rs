@@ -41,11 +41,22 @@ pub(crate) struct FieldAttrs {
     pub(crate) exclude: Option<Given<()>>,
     pub(crate) rename: Option<Given<String>>,
     pub(crate) default: Option<Given<DefaultValue>>,
-    pub(crate) decimal: Option<Given<u32>>,
+    pub(crate) decimal: Option<Given<Decimal>>,
     pub(crate) uppercase: Option<Given<()>>,
     pub(crate) lowercase: Option<Given<()>>,
     pub(crate) trim: Option<Given<()>>,
     pub(crate) verbatim: Option<Given<()>>,
+    pub(crate) float: Option<Given<()>>,
+    pub(crate) digest: Option<Given<()>>,
+    pub(crate) timestamp: Option<Given<&'static str>>,
+    pub(crate) unordered: Option<Given<()>>,
+}
+
+/// `decimal(scale = N, round = "…")`.
+#[derive(Clone, Copy)]
+pub(crate) struct Decimal {
+    pub(crate) scale: u32,
+    pub(crate) round: Option<&'static str>,
 }
 
 /// What stands after `default =`.
@@ -100,6 +111,10 @@ impl FieldAttrs {
                 "lowercase" => once(ctxt, &mut parsed.lowercase, &item, flag),
                 "trim" => once(ctxt, &mut parsed.trim, &item, flag),
                 "verbatim" => once(ctxt, &mut parsed.verbatim, &item, flag),
+                "float" => once(ctxt, &mut parsed.float, &item, flag),
+                "digest" => once(ctxt, &mut parsed.digest, &item, flag),
+                "timestamp" => once(ctxt, &mut parsed.timestamp, &item, timestamp),
+                "unordered" => once(ctxt, &mut parsed.unordered, &item, flag),
                 _ => unknown(ctxt, &item.word, item.span, Place::Field),
             }
         }
@@ -314,28 +329,62 @@ fn default(ctxt: &Ctxt, item: &Item) -> Option<DefaultValue> {
     }
 }
 
-/// `decimal(scale = N)`.
-fn decimal(ctxt: &Ctxt, item: &Item) -> Option<u32> {
-    let Value::List(tokens) = &item.value else {
-        if !matches!(item.value, Value::Broken) {
-            ctxt.error(item.span, "`decimal` says how many places are written at least: `decimal(scale = 2)`");
-        }
-        return None;
-    };
-    if tokens.is_empty() {
-        ctxt.error(item.span, "`decimal` says how many places are written at least: `decimal(scale = 2)`");
-        return None;
-    }
-    let mut scale = None;
-    for item in list_items(ctxt, tokens.clone(), item.span) {
+fn decimal(ctxt: &Ctxt, item: &Item) -> Option<Decimal> {
+    const RULE: &str = "`decimal` says how many places are written at least: `decimal(scale = 2)`";
+    let (mut scale, mut round) = (None, None);
+    for item in inner_items(ctxt, item, RULE)? {
         match item.word.as_str() {
             "scale" => once(ctxt, &mut scale, &item, |ctxt, item| {
                 whole_number(ctxt, item, 0..=28, "a scale is a whole number from 0 to 28, what a `Decimal` can hold")
             }),
+            "round" => once(ctxt, &mut round, &item, |ctxt, item| {
+                one_of(ctxt, item, &["half_even", "half_up"], "amounts are rounded `half_even` or `half_up`")
+            }),
             _ => unknown(ctxt, &item.word, item.span, Place::Decimal),
         }
     }
-    scale?.value
+    match scale {
+        Some(scale) => Some(Decimal { scale: scale.value?, round: round.and_then(|round| round.value) }),
+        None => {
+            if round.is_some() {
+                ctxt.error(item.span, RULE);
+            }
+            None
+        }
+    }
+}
+
+fn timestamp(ctxt: &Ctxt, item: &Item) -> Option<&'static str> {
+    const RULE: &str = "`timestamp` says what an instant is cut to: `timestamp(precision = \"ms\")`";
+    let mut precision = None;
+    for item in inner_items(ctxt, item, RULE)? {
+        match item.word.as_str() {
+            "precision" => once(ctxt, &mut precision, &item, |ctxt, item| {
+                one_of(ctxt, item, &["s", "ms", "us"], "an instant is cut to `s`, `ms` or `us`; without, it is exact")
+            }),
+            _ => unknown(ctxt, &item.word, item.span, Place::Timestamp),
+        }
+    }
+    precision?.value
+}
+
+/// The words in the brackets of an attribute that has to have some.
+fn inner_items(ctxt: &Ctxt, item: &Item, rule: &str) -> Option<Vec<Item>> {
+    match &item.value {
+        Value::List(tokens) if !tokens.is_empty() => return Some(list_items(ctxt, tokens.clone(), item.span)),
+        Value::Broken => {}
+        _ => ctxt.error(item.span, rule),
+    }
+    None
+}
+
+fn one_of(ctxt: &Ctxt, item: &Item, known: &[&'static str], rule: &str) -> Option<&'static str> {
+    let literal = literal_string(ctxt, item)?;
+    let found = known.iter().find(|known| **known == literal.value()).copied();
+    if found.is_none() {
+        ctxt.error(literal.span(), rule);
+    }
+    found
 }
 
 /// A decimal literal, as sign, mantissa and scale.

@@ -241,22 +241,27 @@ fn row_part(field: &Field<'_>, method: &str, projection: &Projection<'_>) -> Tok
 
 /// The field's attributes as a type, by the words the user wrote.
 fn attributes(field: &Field<'_>) -> TokenStream {
-    let rules = field.rules().into_iter().map(|(word, _)| {
-        let ident = format_ident!("{word}");
-        match &field.attrs.decimal {
-            Some(given) if word == "decimal" => {
-                let scale = proc_macro2::Literal::u32_unsuffixed(given.value.unwrap_or_default());
-                quote!(_idem::decimal<#scale>)
-            }
-            _ => quote!(_idem::#ident),
-        }
+    let attrs = &field.attrs;
+    let rules = field.rules().into_iter().filter(|(word, _)| *word != "unordered").map(|(word, _)| {
+        let word = format_ident!("{word}");
+        let decimal = attrs.decimal.as_ref().and_then(|given| given.value).map(|decimal| {
+            let scale = proc_macro2::Literal::u32_unsuffixed(decimal.scale);
+            let round = decimal.round.map(|round| format_ident!("{round}")).map(|round| quote!(, _idem::#round));
+            quote!(<#scale #round>)
+        });
+        let precision = attrs.timestamp.as_ref().and_then(|given| given.value).map(|precision| {
+            let precision = format_ident!("{precision}");
+            quote!(<_idem::#precision>)
+        });
+        quote!(_idem::#word #decimal #precision)
     });
     let rules: Vec<_> = rules.collect();
-    match rules.as_slice() {
+    let each = match rules.as_slice() {
         [] => quote!(_idem::none),
         [rule] => rule.clone(),
         rules => quote!((#(#rules),*)),
-    }
+    };
+    if attrs.unordered.is_some() { quote!(_idem::unordered<#each>) } else { each }
 }
 
 fn default(field: &Field<'_>) -> Option<TokenStream> {

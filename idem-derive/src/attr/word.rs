@@ -11,6 +11,7 @@ pub(super) enum Place {
     Variant,
     Field,
     Decimal,
+    Timestamp,
 }
 
 impl Place {
@@ -20,8 +21,22 @@ impl Place {
         match self {
             Self::Type => &["operation", "version", "allow_empty", "rename_all", "crate"],
             Self::Variant => &["rename"],
-            Self::Field => &["exclude", "rename", "default", "decimal", "uppercase", "lowercase", "trim", "verbatim"],
-            Self::Decimal => &["scale"],
+            Self::Field => &[
+                "exclude",
+                "rename",
+                "default",
+                "decimal",
+                "uppercase",
+                "lowercase",
+                "trim",
+                "verbatim",
+                "float",
+                "digest",
+                "timestamp",
+                "unordered",
+            ],
+            Self::Decimal => &["scale", "round"],
+            Self::Timestamp => &["precision"],
         }
     }
 
@@ -31,6 +46,7 @@ impl Place {
             Self::Variant => "a variant",
             Self::Field => "a field",
             Self::Decimal => "`decimal(..)`",
+            Self::Timestamp => "`timestamp(..)`",
         }
     }
 }

@@ -6,6 +6,7 @@ mod cost;
 mod derive;
 mod members;
 mod text;
+mod types;
 mod values;
 mod vectors;
 
