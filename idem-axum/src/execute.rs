@@ -12,10 +12,7 @@ use crate::extract::{Asked, Idempotent};
 use crate::problem;
 use crate::reply::IntoReply;
 
-impl<C, R> Idempotent<C, R>
-where
-    C: IdempotentCommand + Send + Sync + 'static,
-{
+impl<C, R> Idempotent<C, R> {
     /// Runs the work where this request is the first with its key, or one that may try again, and gives its answer;
     /// otherwise gives what the record says. The handler returns this response as it is.
     ///
@@ -52,6 +49,7 @@ where
     /// ```
     pub async fn execute<W, F, T>(self, work: W) -> Response
     where
+        C: IdempotentCommand + Send + Sync + 'static,
         W: FnOnce(C, Claim) -> F + Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
         T: IntoReply,
