@@ -12,7 +12,7 @@ use tokio::sync::Barrier;
 
 use super::{LONG, inserts, new_claim, temporary, told};
 
-/// 6.01, 1.17: one owner; the others find the record, at once and without an error.
+/// One owner; the others find the record, at once and without an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_thirty_two_tasks_on_one_key_one_inserts() {
     let (store, other, _directory) = two_stores().await;
@@ -25,7 +25,7 @@ async fn of_thirty_two_tasks_on_one_key_one_inserts() {
     }
 }
 
-/// 6.01: strangers wait for each other, and all get through.
+/// Strangers wait for each other, and all get through.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn thirty_two_tasks_on_different_keys_all_insert() {
     let (store, other, _directory) = two_stores().await;
@@ -36,7 +36,7 @@ async fn thirty_two_tasks_on_different_keys_all_insert() {
     assert_eq!(done.await.into_iter().sum::<usize>(), 32 * 8);
 }
 
-/// 6.01: the same from other processes.
+/// The same from other processes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_processes_share_a_file() {
     let (store, _directory) = temporary().await;
