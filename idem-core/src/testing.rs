@@ -59,6 +59,7 @@ macro_rules! conformance {
                 a_live_lease_is_not_taken_over
                 a_record_that_was_written_since_is_not_taken_over
                 an_announcement_made_after_the_decision_wins
+                of_announcement_and_take_over_one_wins
                 a_record_under_another_fence_is_not_taken_over
                 a_record_of_another_command_is_not_taken_over
                 a_record_of_another_status_is_not_taken_over

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::calls::{CallRecord, CallState};
 use crate::record::{Fence, Finished, Ownership, Record, Revision, Status, StoredResponse};
-use crate::store::{ClosedCall, End, Finish, NewClaim, Seen, Step, TakeOver};
+use crate::store::{ClosedCall, End, Finish, NewClaim, Seen, Step, TakeOver, after};
 
 /// T1: the record that an insert makes.
 #[must_use]
@@ -114,16 +114,6 @@ pub fn strand(record: &mut Record, seen: &Seen, ask_in: Duration, now: SystemTim
         touch(record)
     }
 }
-
-/// `now + span`, but never beyond the last second of the year 9999: "for ever" is a legal span (`Duration::MAX`), and
-/// no database and no date format goes much further. Stores that count in SQL date their rows by it too.
-#[must_use]
-pub fn after(now: SystemTime, span: Duration) -> SystemTime {
-    let last = SystemTime::UNIX_EPOCH + LAST_SECOND;
-    now.checked_add(span).map_or(last, |then| then.min(last))
-}
-
-const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
 
 fn owned(record: &Record, owner: &Ownership) -> bool {
     record.fence == owner.fence && record.owner == owner.owner && matches!(record.status, Status::InProgress { .. })

@@ -132,17 +132,20 @@ impl From<Error> for StoreError {
 }
 
 /// What went wrong in one request to an open store: the database, or a row that does not read as a record.
+#[cfg(feature = "sqlite")]
 pub(crate) enum Trouble {
     Database(Error),
     Row(&'static str),
 }
 
+#[cfg(feature = "sqlite")]
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
         Self::Database(error)
     }
 }
 
+#[cfg(feature = "sqlite")]
 impl From<Trouble> for StoreError {
     fn from(trouble: Trouble) -> Self {
         match trouble {

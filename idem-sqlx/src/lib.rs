@@ -18,6 +18,7 @@
 //! ```
 
 mod error;
+#[cfg(feature = "sqlite")]
 mod row;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -3,8 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use idem_core::store::End;
-use idem_core::transition::after;
+use idem_core::store::{End, after};
 use idem_core::{
     CallClass, CallRecord, CallState, CommandHash, DownstreamKey, Fence, Finished, IdempotencyKey, OwnerToken, Record,
     ResourceRef, Revision, Scope, Status, StatusName, StoredResponse, Tenant,

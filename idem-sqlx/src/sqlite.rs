@@ -30,7 +30,8 @@ use self::writer::{Job, Writer};
 /// write-ahead log does not work over a network), and its directory must be writable.
 ///
 /// Every write is on the disk before it is answered (`synchronous = FULL`). Records are dated by this machine's
-/// clock, in milliseconds.
+/// clock, in milliseconds. Its futures need a tokio runtime with time; they may be dropped at any point, and the
+/// runtime that opened the store may go.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     options: SqliteOptions,

@@ -11,8 +11,7 @@ use crate::decide::{Becomes, Ended, Rules, becomes, decide};
 use crate::engine::{Answer, Claim, Engine, MOMENT, Outcome, answer};
 use crate::hash::Verdict;
 use crate::reply::{Failure, Reply};
-use crate::store::{End, Fenced, Finish, Found, StoreError};
-use crate::transition::after;
+use crate::store::{End, Fenced, Finish, Found, StoreError, after};
 
 impl Engine {
     /// Runs the work of a claim, stores how it ended, and gives the outcome.

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use futures_util::future::join;
+
 use crate::hash::CommandHash;
 use crate::record::{Fence, Revision, Status, StatusName};
-use crate::store::{End, Guarded, Seen, Step, Store, TakeOver};
+use crate::store::{End, Fenced, Guarded, Seen, Step, Store, TakeOver};
 use crate::testing::{Case, LONG, MOMENT, a_step, at_once, changed, ends, hash, resource, written};
 
 /// T8: the next owner has the next fence, a full lease and everything that the record knew.
@@ -57,6 +59,36 @@ pub async fn an_announcement_made_after_the_decision_wins(store: &dyn Store) {
         let found = changed(store.take_over(&case.take(&seen_by_b)).await).expect("the record is there");
         assert!(found.has_open_call());
         assert_eq!(case.record().await.ownership(), a);
+    }
+}
+
+/// Announcement and take-over at the same time: one of them is written, and a call that the new owner has not seen
+/// is not in its record.
+pub async fn of_announcement_and_take_over_one_wins(store: &dyn Store) {
+    for round in 0..16 {
+        let case = Case::new(store);
+        let a = case.overrun().await;
+        let seen_by_b = case.record().await;
+        let (announcement, take) = (case.announce("charge"), case.take(&seen_by_b));
+        let (announcing, taking) = (store.step(&a, &announcement), store.take_over(&take));
+        let (announced, taken) = if round % 2 == 0 {
+            join(announcing, taking).await
+        } else {
+            let (taken, announced) = join(taking, announcing).await;
+            (announced, taken)
+        };
+        let record = case.record().await;
+        match (announced, taken) {
+            (Ok(Fenced::Written { .. }), Ok(Guarded::Changed(Some(found)))) => {
+                assert!(found.record.has_open_call());
+                assert_eq!(record.ownership(), a);
+            }
+            (Ok(Fenced::Refused(Some(found))), Ok(Guarded::Written { .. })) => {
+                assert_eq!((found.record.owner, record.owner), (take.owner, take.owner));
+                assert!(record.calls.is_empty());
+            }
+            both => panic!("round {round}: {both:?}"),
+        }
     }
 }
 

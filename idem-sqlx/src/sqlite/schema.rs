@@ -71,7 +71,7 @@ pub(super) async fn connect(options: &SqliteOptions, file: &Path, create: bool) 
                 return Err(Error::NotWal { path: file.to_owned(), mode });
             }
             Err(error) => match Error::of_sqlite(error) {
-                Error::Locked(_) if Instant::now() < give_up_at => std::thread::sleep(RETRY),
+                Error::Locked(_) if Instant::now() < give_up_at => tokio::time::sleep(RETRY).await,
                 error => return Err(error),
             },
         }

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection};
 
 use super::{LONG, cause, inserts, new_claim, temporary};
 
-/// 6.02
+/// Each connection of a pool would have a database of its own, and an idle one would forget it.
 #[tokio::test]
 async fn a_database_in_memory_is_refused() {
     for location in ["", ":memory:", "sqlite::memory:", "sqlite://:memory:", "sqlite:a?mode=memory", "file::memory:"] {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use idem_core::store::{Claiming, End, Finish, Guarded, Owning, Seen, Step, TakeOver};
-use idem_core::{Fence, OwnerToken, Ownership, Scope, StatusName, StoredResponse};
+use idem_core::store::{Claiming, End, Fenced, Finish, Guarded, NewCall, Owning, Seen, Step, TakeOver};
+use idem_core::{CallClass, DownstreamKey, Fence, OwnerToken, Ownership, Scope, StatusName, StoredResponse};
 use idem_sqlx::SqliteStore;
 use tokio::sync::Barrier;
 
 use super::{LONG, inserts, new_claim, temporary, told};
 
-/// 6.01, 1.17: one owner; the others find the record, at once and without an error.
+/// One owner; the others find the record, at once and without an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_thirty_two_tasks_on_one_key_one_inserts() {
     let (store, other, _directory) = two_stores().await;
@@ -25,7 +25,7 @@ async fn of_thirty_two_tasks_on_one_key_one_inserts() {
     }
 }
 
-/// 6.01: strangers wait for each other, and all get through.
+/// Strangers wait for each other, and all get through.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn thirty_two_tasks_on_different_keys_all_insert() {
     let (store, other, _directory) = two_stores().await;
@@ -36,7 +36,7 @@ async fn thirty_two_tasks_on_different_keys_all_insert() {
     assert_eq!(done.await.into_iter().sum::<usize>(), 32 * 8);
 }
 
-/// 6.01: the same from other processes.
+/// The same from other processes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_processes_share_a_file() {
     let (store, _directory) = temporary().await;
@@ -106,6 +106,36 @@ async fn failed_records_are_retried_by_one_each() {
         let end = End::FailedRetryable { retry_in: Duration::ZERO, window: LONG };
         store.finish(&owner, &Finish { closed: Vec::new(), resource: None, end }).await.unwrap();
         one_takes_over([&store, &other], claim.scope).await;
+    }
+}
+
+/// B decides, A announces, B takes over, from two stores at once: whoever is first, the call is not made twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_announcement_races_a_take_over() {
+    let (store, other, _directory) = two_stores().await;
+    for key in 0..KEYS {
+        let claim = new_claim(&format!("key-{key}"), Duration::ZERO);
+        assert!(inserts(&store, &claim).await);
+        let seen = Seen::of(&store.record(&claim.scope).await.unwrap().unwrap());
+        let key = DownstreamKey::from_stored(format!("charge_{key}"));
+        let open = Some(NewCall { name: "charge".into(), class: CallClass::Neither, key });
+        let owner = Ownership { scope: claim.scope.clone(), fence: Fence::FIRST, owner: claim.owner };
+        let won = at_once(2, |racer| {
+            let (store, other, owner, seen) = (store.clone(), other.clone(), owner.clone(), seen.clone());
+            let step = Step { closed: Vec::new(), open: open.clone(), resource: None, lease: LONG };
+            async move {
+                if racer == 0 {
+                    matches!(store.step(&owner, &step).await.unwrap(), Fenced::Written { .. })
+                } else {
+                    let take = TakeOver { seen, owner: OwnerToken::random(), lease: LONG };
+                    matches!(other.take_over(&take).await.unwrap(), Guarded::Written { .. })
+                }
+            }
+        })
+        .await;
+        let record = store.record(&claim.scope).await.unwrap().unwrap();
+        assert_ne!(won[0], won[1]);
+        assert_eq!((record.has_open_call(), record.owner == claim.owner), (won[0], won[0]));
     }
 }
 
