@@ -1,10 +1,10 @@
 //! The commands of these tests.
 
 use idem_core::IdempotentCommand;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// A payment.
-#[derive(Debug, Clone, Serialize, Deserialize, IdempotentCommand)]
+#[derive(Debug, Clone, Deserialize, IdempotentCommand)]
 #[idem(operation = "pay", version = 1)]
 pub(crate) struct Pay {
     pub(crate) account: String,
@@ -12,7 +12,7 @@ pub(crate) struct Pay {
 }
 
 /// The same operation as a newer release has it.
-#[derive(Debug, Clone, Serialize, Deserialize, IdempotentCommand)]
+#[derive(Debug, Clone, Deserialize, IdempotentCommand)]
 #[idem(operation = "pay", version = 2)]
 pub(crate) struct PayNewer {
     pub(crate) account: String,
@@ -20,7 +20,7 @@ pub(crate) struct PayNewer {
 }
 
 /// Another operation with the same members.
-#[derive(Debug, Clone, Serialize, Deserialize, IdempotentCommand)]
+#[derive(Debug, Clone, Deserialize, IdempotentCommand)]
 #[idem(operation = "refund", version = 1)]
 pub(crate) struct Refund {
     pub(crate) account: String,
@@ -28,7 +28,7 @@ pub(crate) struct Refund {
 }
 
 /// One whose members come from the path.
-#[derive(Debug, Clone, Serialize, Deserialize, IdempotentCommand)]
+#[derive(Debug, Clone, Deserialize, IdempotentCommand)]
 #[idem(operation = "cancel", version = 1)]
 pub(crate) struct Cancel {
     pub(crate) branch: String,
