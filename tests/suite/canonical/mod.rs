@@ -5,6 +5,7 @@ mod amounts;
 mod cost;
 mod derive;
 mod members;
+mod strict;
 mod text;
 mod types;
 mod values;
