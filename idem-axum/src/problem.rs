@@ -244,7 +244,7 @@ pub(crate) fn store_failed(error: &StoreError) -> Response {
 fn second(answer: Answer) -> Response {
     let problem = match answer {
         Answer::Replay { response, expires_at } => return reply::replay(response, expires_at),
-        Answer::NotKept { response, resource } => {
+        Answer::NotKept { response, resource, .. } => {
             let location = response.header("location").and_then(|value| HeaderValue::from_bytes(value).ok());
             Problem::new(
                 Code::ResponseNotKept,

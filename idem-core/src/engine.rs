@@ -66,6 +66,7 @@ pub(crate) struct Inner {
     calls: HashMap<(String, String), CallClass>,
     kept_headers: Vec<String>,
     call_refused: Box<dyn Fn(&str) -> Reply + Send + Sync>,
+    forbidden_is_final: bool,
 }
 
 /// What a request found when it came.
@@ -152,6 +153,31 @@ impl Engine {
         Ok(Begin::Decided(Answer::InProgress { retry_after: MOMENT }))
     }
 
+    /// A claim for a command that came without a key: nothing is looked up and nothing is stored, its derived ids and
+    /// downstream keys are random, and its calls run unannounced. **Nothing protects it**: sent twice, it runs twice.
+    ///
+    /// ```
+    /// # use idem_core::{Engine, IdempotentCommand, MemoryStore, Outcome, Reply, Tenant};
+    /// # #[derive(IdempotentCommand)]
+    /// # #[idem(operation = "open_account", version = 1)]
+    /// # struct OpenAccount { holder: String }
+    /// # futures_executor::block_on(async {
+    /// let store = MemoryStore::new();
+    /// let engine = Engine::builder(store.clone()).build()?;
+    /// let claim = engine.begin_unkeyed(&Tenant::new("acme")?, &OpenAccount { holder: "Ada".into() });
+    /// let ended = engine.conduct(claim, |_| async { Ok(Reply::status(201)) }, |_| ()).await;
+    /// assert!(matches!(ended, Outcome::Done { .. }) && store.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn begin_unkeyed<C: IdempotentCommand>(&self, tenant: &Tenant, command: &C) -> Claim {
+        let owner = OwnerToken::random();
+        let scope = Scope::new(tenant.clone(), C::OPERATION, IdempotencyKey::random());
+        let ownership = Ownership { scope, fence: Fence::FIRST, owner };
+        Claim::unrecorded(&self.inner, ownership, command.command_hash())
+    }
+
     /// [`Self::begin`] and [`Self::conduct`] in one: the work runs at most where the record allows it.
     ///
     /// The future must not be dropped half-way: work that is dropped is work whose lease has to run out first. Spawn it
@@ -224,7 +250,8 @@ fn answer(record: &Record, decision: Decision) -> Answer {
             Answer::Replay { response: finished.response.clone(), expires_at: finished.expires_at }
         }
         (Decision::NotKept, Status::Completed(finished) | Status::FailedReplayable(finished)) => {
-            Answer::NotKept { response: finished.response.clone(), resource }
+            let expires_at = finished.expires_at;
+            Answer::NotKept { response: finished.response.clone(), resource, expires_at }
         }
         (Decision::Mismatch { safe_new_key }, _) => Answer::Mismatch(Original::of(record, safe_new_key)),
         (Decision::InProgress { retry_after }, _) => Answer::InProgress { retry_after },

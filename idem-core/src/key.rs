@@ -65,6 +65,12 @@ impl IdempotencyKey {
         Ok(Self(bytes.iter().map(|&byte| char::from(byte)).collect::<String>().into()))
     }
 
+    /// A key that nobody used before.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(uuid::Uuid::new_v4().to_string().into())
+    }
+
     /// The key's text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -54,6 +54,24 @@ impl Reply {
     }
 }
 
+impl StoredResponse {
+    /// What is kept of an answer that is written anew each time.
+    pub(crate) fn rebuilt(status: u16, schema_version: u32) -> Self {
+        Self { status, headers: vec![(RESPONSE_SCHEMA.to_owned(), schema_version.to_string().into_bytes())], body: None }
+    }
+
+    /// The version of the form that the first answer had, where only that was kept
+    /// ([`Claim::keeps_no_answer`](crate::Claim::keeps_no_answer)).
+    #[must_use]
+    pub fn schema_version(&self) -> Option<u32> {
+        std::str::from_utf8(self.header(RESPONSE_SCHEMA)?).ok()?.parse().ok()
+    }
+}
+
+/// Stands among the stored headers and is never sent. No application can have a header of that name kept beside it:
+/// an answer that is kept whole has a body.
+const RESPONSE_SCHEMA: &str = "idem-response-schema";
+
 impl From<StoredResponse> for Reply {
     fn from(stored: StoredResponse) -> Self {
         Self { status: stored.status, headers: stored.headers, body: stored.body.unwrap_or_default() }
@@ -70,6 +88,8 @@ pub struct Failure {
     reply: Option<Reply>,
     retry_after: Option<Duration>,
     source: Option<Box<dyn Error + Send + Sync>>,
+    /// The name of the source's type, which the box has forgotten.
+    source_type: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,8 +147,25 @@ impl Failure {
         self
     }
 
+    /// Hands an error that came through `?` to whoever may know an answer for it. An answer makes it the same failure
+    /// as [`Failure::reply`] does; an error that is handed back stays opaque. Every other failure stays as it is.
+    #[must_use]
+    pub fn answered_by(
+        mut self,
+        answer: impl FnOnce(Box<dyn Error + Send + Sync>) -> Result<Reply, Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        if self.kind == Kind::Opaque && self.reply.is_none() {
+            match self.source.take().map(answer) {
+                Some(Ok(reply)) => (self.kind, self.reply) = (Kind::Reply, Some(reply)),
+                Some(Err(unknown)) => self.source = Some(unknown),
+                None => {}
+            }
+        }
+        self
+    }
+
     fn of(kind: Kind) -> Self {
-        Self { kind, reply: None, retry_after: None, source: None }
+        Self { kind, reply: None, retry_after: None, source: None, source_type: None }
     }
 
     /// As the decision table sees it.
@@ -147,6 +184,12 @@ impl Failure {
         (self.reply, self.retry_after)
     }
 
+    /// The name of the type of an error that came through `?`; for a log, since releases of a compiler may differ in it.
+    #[must_use]
+    pub fn source_type(&self) -> Option<&'static str> {
+        self.source_type
+    }
+
     /// The error behind it.
     #[must_use]
     pub fn source(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
@@ -156,7 +199,8 @@ impl Failure {
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { source: Some(error.into()), ..Self::of(Kind::Opaque) }
+        let source_type = Some(std::any::type_name::<E>());
+        Self { source: Some(error.into()), source_type, ..Self::of(Kind::Opaque) }
     }
 }
 

@@ -16,12 +16,14 @@ pub enum Answer {
         /// End of the replay window.
         expires_at: SystemTime,
     },
-    /// It is done, but its body was too large to keep.
+    /// It is done, but its body was not kept: too large, or never to be stored ([`StoredResponse::schema_version`]).
     NotKept {
         /// Status and headers, without the body.
         response: StoredResponse,
         /// What the first request made.
         resource: Option<ResourceRef>,
+        /// End of the replay window.
+        expires_at: SystemTime,
     },
     /// The key belongs to another command.
     Mismatch(Original),

@@ -25,6 +25,7 @@ pub struct EngineBuilder {
     calls: Vec<(String, String, CallClass)>,
     kept_headers: Vec<String>,
     call_refused: Box<dyn Fn(&str) -> Reply + Send + Sync>,
+    forbidden_is_final: bool,
 }
 
 /// A set-up that would break a promise.
@@ -97,6 +98,7 @@ impl EngineBuilder {
             calls: Vec::new(),
             kept_headers: KEPT_HEADERS.iter().map(|&name| name.to_owned()).collect(),
             call_refused: Box::new(|call| Reply::status(422).body(format!("the call `{call}` was refused"))),
+            forbidden_is_final: false,
         }
     }
 
@@ -135,6 +137,13 @@ impl EngineBuilder {
     /// What answers a client whose call was refused for good by an error without a reply of its own.
     pub fn call_refused(mut self, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
         self.call_refused = Box::new(reply);
+        self
+    }
+
+    /// Keeps a 403 of the work and gives it again, as every other refusal with a 4xx. Unless said, a 403 may be tried
+    /// again: rights are granted every day.
+    pub fn forbidden_is_final(mut self) -> Self {
+        self.forbidden_is_final = true;
         self
     }
 
@@ -191,6 +200,7 @@ impl EngineBuilder {
                 calls,
                 kept_headers: self.kept_headers,
                 call_refused: self.call_refused,
+                forbidden_is_final: self.forbidden_is_final,
             }),
         })
     }

@@ -28,6 +28,8 @@ pub struct Claim {
     pub(super) live: Arc<Live>,
     hash: CommandHash,
     attempt: u32,
+    /// Whether there is a record at all; a request without a key has none.
+    pub(super) recorded: bool,
     /// The store's clock and this process's, read together when the record was claimed.
     anchor: (SystemTime, SystemTime),
     pub(super) progress: Arc<Mutex<Progress>>,
@@ -39,9 +41,15 @@ pub(super) struct Progress {
     /// Outcomes that ride on the next write.
     pub(super) unwritten: Vec<ClosedCall>,
     pub(super) resource: Option<ResourceRef>,
+    /// The version of the answer's form, where only that is kept of a successful answer.
+    pub(super) rebuilt: Option<u32>,
 }
 
 impl Progress {
+    fn of(calls: Vec<CallRecord>) -> Self {
+        Self { calls, unwritten: Vec::new(), resource: None, rebuilt: None }
+    }
+
     /// A call is open no longer; the next write says so.
     pub(super) fn close(&mut self, name: &str, state: CallState) {
         if let Some(call) = self.calls.iter_mut().find(|call| call.name == name) {
@@ -69,9 +77,18 @@ impl Claim {
             live,
             hash,
             attempt,
+            recorded: true,
             anchor: (now, engine.clock.now()),
-            progress: Arc::new(Mutex::new(Progress { calls, unwritten: Vec::new(), resource: None })),
+            progress: Arc::new(Mutex::new(Progress::of(calls))),
         }
+    }
+
+    /// A claim on nothing: its name is used once, and no store hears of it.
+    pub(super) fn unrecorded(engine: &Arc<Inner>, ownership: Ownership, hash: CommandHash) -> Self {
+        let live = Arc::new(Live::new(ownership.clone(), engine.rules(ownership.scope.operation())));
+        let now = engine.clock.now();
+        let progress = Arc::new(Mutex::new(Progress::of(Vec::new())));
+        Self { engine: Arc::clone(engine), live, hash, attempt: 1, recorded: false, anchor: (now, now), progress }
     }
 
     /// Makes an announced call: announces it, runs `make` with the downstream key, and keeps the outcome.
@@ -145,6 +162,14 @@ impl Claim {
         self.progress.lock().await.resource = Some(ResourceRef { kind: kind.into(), id: id.into() });
     }
 
+    /// Of a successful answer keeps the status and this version of its form, nothing else: a later request gets
+    /// [`Answer::NotKept`](crate::Answer::NotKept) with both and with the resource, and whoever gives it to a client
+    /// writes the answer anew. For bodies that must not be stored. A refusal is kept as it is, since it has no
+    /// resource that it could be written from.
+    pub async fn keeps_no_answer(&self, schema_version: u32) {
+        self.progress.lock().await.rebuilt = Some(schema_version);
+    }
+
     /// An id for what the command makes, `pay_` and 26 characters: the same in every attempt, on every node, and
     /// even after a failover lost the record.
     #[must_use]
@@ -190,6 +215,10 @@ impl Claim {
 
     /// T3 with all that is unwritten; the store's clock, or `None` where the claim was lost.
     async fn write(&self, progress: &mut Progress, open: Option<NewCall>) -> Result<Option<SystemTime>, StoreError> {
+        if !self.recorded {
+            progress.unwritten.clear();
+            return Ok(Some(self.store_now()));
+        }
         let step = Step {
             closed: progress.unwritten.clone(),
             open,

@@ -10,6 +10,7 @@ use futures_util::future::{Either, select};
 use crate::decide::{Becomes, Ended, Rules, becomes, decide};
 use crate::engine::{Answer, Claim, Engine, MOMENT, Outcome, answer};
 use crate::hash::Verdict;
+use crate::record::StoredResponse;
 use crate::reply::{Failure, Reply};
 use crate::store::{End, Fenced, Finish, Found, StoreError, after};
 
@@ -59,7 +60,10 @@ impl Claim {
             let kept = || {
                 // A final state without an answer has the work's word that it is final.
                 let reply = reply.clone().unwrap_or_else(|| Reply::status(422));
-                reply.stored(&self.engine.kept_headers, rules.body_cap)
+                match progress.rebuilt {
+                    Some(version) if becomes == Becomes::Completed => StoredResponse::rebuilt(reply.status, version),
+                    _ => reply.stored(&self.engine.kept_headers, rules.body_cap),
+                }
             };
             let retry_after = self.retry_after(becomes, asked_for);
             let end = match becomes {
@@ -95,12 +99,18 @@ impl Claim {
     /// The end as the table sees it, the answer that it brought, and the wait that a provider asked for.
     fn told(&self, run: Run) -> (Ended, Option<Reply>, Option<Duration>) {
         let operation = self.scope().operation();
+        // A 403 that is final stands where a refused call does: above the statuses, below the open calls.
+        let by_option = |ended| match ended {
+            Ended::Replied(403) if self.engine.forbidden_is_final => Ended::Refused,
+            ended => ended,
+        };
         match run {
-            Ok(Ok(reply)) => (Ended::Replied(reply.status), Some(reply), None),
+            Ok(Ok(reply)) => (by_option(Ended::Replied(reply.status)), Some(reply), None),
             Ok(Err(failure)) => {
-                let ended = failure.ended();
+                let ended = by_option(failure.ended());
                 if let Some(error) = failure.source() {
-                    tracing::warn!(operation, attempt = self.attempt(), %error, ?ended, "the work failed");
+                    let r#type = failure.source_type().unwrap_or_default();
+                    tracing::warn!(operation, attempt = self.attempt(), r#type, %error, ?ended, "the work failed");
                 }
                 let (reply, asked_for) = failure.into_parts();
                 (ended, reply, asked_for)
@@ -129,6 +139,9 @@ impl Claim {
 
     /// T4 to T7, tried until it is stored or refused.
     async fn store_end(&self, finish: &Finish) -> Stored {
+        if !self.recorded {
+            return Stored::At(self.store_now());
+        }
         let mut wait = FIRST_RETRY;
         loop {
             match self.engine.store.finish(&self.live.ownership, finish).await {
