@@ -1,16 +1,20 @@
 //! Running the work: claim, work and completion on one task of their own, which no client can cancel.
 
+use std::error::Error;
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::response::Response;
-use idem_core::{Begin, Claim, Failure, IdempotentCommand, Outcome, StoreError};
+use idem_core::{Answer, Begin, Claim, Failure, IdempotentCommand, Outcome, Reply, StoreError};
 use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use crate::extract::{Asked, Idempotent};
-use crate::problem;
-use crate::reply::IntoReply;
+use crate::outcome;
+use crate::problem::Wording;
+use crate::replay::{Made, Rebuilt};
+use crate::reply::{self, IntoReply, Unwritable};
 
 impl<C, R> Idempotent<C, R> {
     /// Runs the work where this request is the first with its key, or one that may try again, and gives its answer;
@@ -54,41 +58,124 @@ impl<C, R> Idempotent<C, R> {
         F: Future<Output = Result<T, Failure>> + Send + 'static,
         T: IntoReply,
     {
-        let asked = self.take();
+        let (asked, rebuilt) = self.take();
+        let idem = asked.idem.clone();
+        let wording = &idem.inner().wording;
+        let Some(running) = idem.inner().gate.enter() else {
+            return outcome::overloaded(wording);
+        };
+        let keyed = asked.key.is_some();
+        let schema_version = rebuilt.as_ref().map(|rebuilt| rebuilt.schema_version);
         let (told, answer) = Told::pair();
         tokio::spawn(
             async move {
-                let ended = run(asked, work, |early| told.tell(Ok(early))).await;
+                let ended = run(asked, work, schema_version, |early| told.tell(Ok(early))).await;
                 told.tell(ended);
+                drop(running);
             }
             .in_current_span(),
         );
-        match answer.await {
-            Ok(Ok(outcome)) => problem::outcome(outcome),
-            Ok(Err(error)) => problem::store_failed(&error),
+        match (answer.await, rebuilt) {
+            (Ok(Ok(outcome)), _) if !keyed => outcome::without_a_key(outcome, wording),
+            (Ok(Ok(Outcome::Second(answer))), Some(rebuilt)) => anew(answer, rebuilt, wording).await,
+            (Ok(Ok(outcome)), _) => outcome::response(outcome, wording),
+            (Ok(Err(error)), _) => outcome::store_failed(&error, wording),
             // The task is gone without a word: the runtime shuts down, or something outside of the work panicked.
-            Err(_) => {
+            (Err(_), _) => {
                 tracing::error!("the task of a request ended without an outcome");
-                problem::not_stored(MOMENT)
+                outcome::not_stored(MOMENT, wording)
             }
         }
     }
 }
 
-async fn run<C, W, F, T>(asked: Asked<C>, work: W, early: impl FnOnce(Outcome)) -> Result<Outcome, StoreError>
+async fn run<C, W, F, T>(
+    asked: Asked<C>,
+    work: W,
+    schema_version: Option<u32>,
+    early: impl FnOnce(Outcome),
+) -> Result<Outcome, StoreError>
 where
     C: IdempotentCommand,
     W: FnOnce(C, Claim) -> F,
     F: Future<Output = Result<T, Failure>>,
     T: IntoReply,
 {
-    let Asked { idem, tenant, key, command } = asked;
-    match idem.engine().begin(&tenant, &key, &command).await? {
+    let Asked { idem, tenant, key, command, .. } = asked;
+    let begun = match &key {
+        Some(key) => idem.engine().begin(&tenant, key, &command).await?,
+        None => Begin::Run(idem.engine().begin_unkeyed(&tenant, &command)),
+    };
+    match begun {
         Begin::Decided(answer) => Ok(Outcome::Second(answer)),
         Begin::Run(claim) => {
-            let work = |claim| async move { Ok(work(command, claim).await?.into_reply()?) };
+            if let Some(version) = schema_version {
+                claim.keeps_no_answer(version).await;
+            }
+            let replies = &idem.inner().replies;
+            let work = |claim| async move {
+                let answer = work(command, claim).await.map_err(|failure| replies.answer(failure))?;
+                Ok(answer.into_reply()?)
+            };
             Ok(idem.engine().conduct(claim, work, early).await)
         }
+    }
+}
+
+/// The answer to a later request where the application writes it anew.
+async fn anew(answer: Answer, rebuilt: Rebuilt, wording: &Wording) -> Response {
+    let (status, schema_version, resource, expires_at) = match answer {
+        Answer::NotKept { response, resource, expires_at } => match response.schema_version() {
+            Some(version) => (response.status, version, resource, expires_at),
+            // Kept before the operation chose so, and too large.
+            None => {
+                return outcome::response(Outcome::Second(Answer::NotKept { response, resource, expires_at }), wording);
+            }
+        },
+        answer => return outcome::response(Outcome::Second(answer), wording),
+    };
+    match (rebuilt.render)(Made { status, resource: resource.clone(), schema_version }).await {
+        Ok(Some(rendered)) => reply::replay(Reply { status, ..rendered }, expires_at, wording),
+        Ok(None) => outcome::not_kept(resource, None, wording),
+        Err(failure) => {
+            let r#type = failure.source_type().unwrap_or_default();
+            tracing::error!(r#type, error = %failure, "an answer could not be written anew");
+            outcome::not_rendered(wording)
+        }
+    }
+}
+
+/// The application's errors that are answers, told from others by their type.
+#[derive(Default)]
+pub(crate) struct Replies(Vec<OwnReply>);
+
+/// The reply of an error of the type that it knows; any other error comes back.
+type OwnReply = fn(Boxed) -> Result<Result<Reply, Unwritable>, Boxed>;
+
+type Boxed = Box<dyn Error + Send + Sync>;
+
+impl Replies {
+    pub(crate) fn add<E: Error + IntoReply + Send + Sync + 'static>(&mut self) {
+        self.0.push(|error| error.downcast::<E>().map(|own| own.into_reply()));
+    }
+
+    fn answer(&self, failure: Failure) -> Failure {
+        failure.answered_by(|mut error| {
+            for reply in &self.0 {
+                match reply(error) {
+                    Ok(Ok(reply)) => return Ok(reply),
+                    Ok(Err(unwritable)) => return Err(unwritable.into()),
+                    Err(other) => error = other,
+                }
+            }
+            Err(error)
+        })
+    }
+}
+
+impl fmt::Debug for Replies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Replies({})", self.0.len())
     }
 }
 

@@ -11,10 +11,13 @@ use axum::response::{IntoResponse, Response};
 use axum::{Form, Json};
 use futures_util::FutureExt;
 use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use idem_core::{IdempotencyKey, IdempotentCommand, Tenant};
 
-use crate::key;
-use crate::problem::{Code, Problem};
+use crate::code::Code;
+use crate::key::{self, NoKey};
+use crate::problem::{Problem, Wording};
+use crate::replay::{Rebuilt, Replay};
 use crate::state::{HasIdem, Idem};
 
 /// A command that came under an idempotency key: the last argument of a handler, as `Json` is.
@@ -61,6 +64,7 @@ use crate::state::{HasIdem, Idem};
 pub struct Idempotent<C, R = Json<C>> {
     /// `None` only while it is dropped after `execute` took it.
     request: Option<Asked<C>>,
+    rebuilt: Option<Rebuilt>,
     read: PhantomData<fn() -> R>,
 }
 
@@ -68,14 +72,104 @@ pub struct Idempotent<C, R = Json<C>> {
 pub(crate) struct Asked<C> {
     pub(crate) idem: Idem,
     pub(crate) tenant: Tenant,
-    pub(crate) key: IdempotencyKey,
+    /// `None` where the operation takes requests without one.
+    pub(crate) key: Option<IdempotencyKey>,
     pub(crate) command: C,
+    pub(crate) parts: Parts,
 }
 
 impl<C, R> Idempotent<C, R> {
+    /// Asks on **every** request, replays included, and before anything is claimed, whether this caller may have this
+    /// command done: authorisation, and validation that needs the command. A refusal goes out as it is and leaves no
+    /// record, so the key is as good as before.
+    ///
+    /// The parts are those of the request, with whatever the extractor of `scope_from` has left in their extensions.
+    /// Several checks run one after the other.
+    ///
+    /// ```
+    /// use axum::http::StatusCode;
+    /// use axum::response::Response;
+    /// use idem_axum::Idempotent;
+    /// use idem_core::IdempotentCommand;
+    ///
+    /// #[derive(serde::Deserialize, IdempotentCommand)]
+    /// #[idem(operation = "pay_out", version = 1)]
+    /// struct PayOut { account: String }
+    ///
+    /// async fn pay_out(payment: Idempotent<PayOut>) -> Result<Response, Response> {
+    ///     let payment = payment
+    ///         .check(async |payment, parts| match parts.headers.get("x-account") {
+    ///             Some(own) if own.as_bytes() == payment.account.as_bytes() => Ok(()),
+    ///             _ => Err(StatusCode::FORBIDDEN),
+    ///         })
+    ///         .await?;
+    ///     Ok(payment.execute(|_, claim| async move { Ok(claim.derived_id("out")) }).await)
+    /// }
+    /// # let _: axum::Router<idem_axum::Idem> = axum::Router::new().route("/", axum::routing::post(pay_out));
+    /// ```
+    ///
+    /// # Errors
+    /// The refusal of `check`, as a response.
+    pub async fn check<F, E>(mut self, check: F) -> Result<Self, Response>
+    where
+        F: AsyncFnOnce(&C, &Parts) -> Result<(), E>,
+        E: IntoResponse,
+    {
+        if let Some(asked) = &self.request
+            && let Err(refusal) = check(&asked.command, &asked.parts).await
+        {
+            // Refused is not forgotten: nothing to log when it is dropped.
+            self.request = None;
+            return Err(refusal.into_response());
+        }
+        Ok(self)
+    }
+
+    /// Chooses what a later request gets of a success: the stored answer ([`Replay::Stored`], unless said), or one
+    /// that the application writes anew ([`Replay::rebuilt`]). They are two promises of an API: the same answer, or
+    /// the same resource. A record that was kept under one promise keeps it: switching an operation changes nothing
+    /// for keys that were used before, except that an answer which was never kept can no longer be written where the
+    /// operation has gone back to [`Replay::Stored`] (`IDEMPOTENCY_RESPONSE_NOT_KEPT`).
+    ///
+    /// ```
+    /// use axum::http::StatusCode;
+    /// use axum::response::Response;
+    /// use axum::Json;
+    /// use idem_axum::{Idempotent, Made, Replay};
+    /// use idem_core::IdempotentCommand;
+    ///
+    /// #[derive(serde::Deserialize, IdempotentCommand)]
+    /// #[idem(operation = "open_account", version = 1)]
+    /// struct OpenAccount { holder: String }
+    ///
+    /// async fn open_account(account: Idempotent<OpenAccount>) -> Response {
+    ///     let as_it_is_today = |made: Made| async move {
+    ///         let (1, Some(account)) = (made.schema_version, made.resource) else { return Ok(None) };
+    ///         // Here: read it from the database.
+    ///         Ok(Some(Json([account.id])))
+    ///     };
+    ///     account
+    ///         .replay(Replay::rebuilt(1, as_it_is_today))
+    ///         .execute(|account, claim| async move {
+    ///             let id = claim.derived_id("acc");
+    ///             claim.makes("account", &id).await;
+    ///             Ok((StatusCode::CREATED, Json([id, account.holder])))
+    ///         })
+    ///         .await
+    /// }
+    /// ```
+    pub fn replay(mut self, replay: Replay) -> Self {
+        self.rebuilt = match replay {
+            Replay::Stored => None,
+            Replay::Rebuilt(rebuilt) => Some(rebuilt),
+        };
+        self
+    }
+
     /// The request, to be executed.
-    pub(crate) fn take(mut self) -> Asked<C> {
-        self.request.take().expect("filled when it was made, and emptied only here, by value")
+    pub(crate) fn take(mut self) -> (Asked<C>, Option<Rebuilt>) {
+        let asked = self.request.take().expect("filled when it was made, and emptied only where it is given up");
+        (asked, self.rebuilt.take())
     }
 }
 
@@ -140,17 +234,24 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
         let idem = state.idem();
+        let wording = &idem.inner().wording;
         let (mut parts, body) = request.into_parts();
-        let tenant = idem.tenant(&mut parts, state).await.map_err(|unscoped| unscoped.into_response())?;
-        let key = key::read(&parts.headers).map_err(|none| none.problem().into_response())?;
-        let read = R::from_request(Request::from_parts(parts, body), state).await.map_err(refusal)?;
+        let tenant = idem.inner().tenants.of(&mut parts, state).await;
+        let tenant = tenant.map_err(|unscoped| unscoped.into_response(wording))?;
+        let key = match key::read(&parts.headers) {
+            Ok(key) => Some(key),
+            Err(NoKey::Missing) if idem.inner().unkeyed.contains(C::OPERATION) => None,
+            Err(none) => return Err(none.problem().into_response(wording)),
+        };
+        let read = R::from_request(Request::from_parts(parts.clone(), body), state).await;
+        let read = read.map_err(|rejection| refusal(rejection, wording))?;
         let command = C::command_from(read).map_err(IntoResponse::into_response)?;
-        Ok(Self { request: Some(Asked { idem, tenant, key, command }), read: PhantomData })
+        Ok(Self { request: Some(Asked { idem, tenant, key, command, parts }), rebuilt: None, read: PhantomData })
     }
 }
 
 /// axum's own refusals keep their status and their text, as a problem. An application's own keep everything.
-fn refusal<J: IntoResponse + 'static>(rejection: J) -> Response {
+fn refusal<J: IntoResponse + 'static>(rejection: J, wording: &Wording) -> Response {
     macro_rules! of_axum {
         ($($type:ty),+) => {{
             let any = &rejection as &dyn Any;
@@ -160,15 +261,15 @@ fn refusal<J: IntoResponse + 'static>(rejection: J) -> Response {
     if let Some((status, text)) =
         of_axum!(JsonRejection, FormRejection, RawFormRejection, BytesRejection, StringRejection)
     {
-        return Problem::new(Code::RequestInvalid, text).with_status(status).into_response();
+        return Problem::new(Code::RequestInvalid, text).with_status(status).into_response(wording);
     }
     let bare = (&rejection as &dyn Any).is::<Response>();
     let response = rejection.into_response();
-    if bare { of_tuple(response) } else { response }
+    if bare { of_tuple(response, wording) } else { response }
 }
 
 /// What axum's tuples and derived extractors refuse with has lost its type: it is told by being a short plain text.
-fn of_tuple(response: Response) -> Response {
+fn of_tuple(response: Response, wording: &Wording) -> Response {
     let plain = response.headers().get(CONTENT_TYPE).is_some_and(|is| is == "text/plain; charset=utf-8");
     let short = http_body::Body::size_hint(response.body()).exact().is_some_and(|bytes| bytes <= LONGEST_TEXT);
     if !(plain && short && response.status().is_client_error()) {
@@ -178,7 +279,7 @@ fn of_tuple(response: Response) -> Response {
     // A text that was at hand when its length was told.
     let text = axum::body::to_bytes(body, usize::MAX).now_or_never().and_then(Result::ok).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
-    let mut problem = Problem::new(Code::RequestInvalid, text).with_status(parts.status).into_response();
+    let mut problem = Problem::new(Code::RequestInvalid, text).with_status(parts.status).into_response(wording);
     let own: Vec<_> = problem.headers().keys().cloned().collect();
     problem.headers_mut().extend(parts.headers.into_iter().filter_map(|(name, value)| {
         let name = name?;

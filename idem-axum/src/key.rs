@@ -3,7 +3,8 @@
 use http::{HeaderMap, HeaderName};
 use idem_core::{IdempotencyKey, InvalidKey};
 
-use crate::problem::{Code, Problem};
+use crate::code::Code;
+use crate::problem::Problem;
 
 /// The header that carries the key.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");

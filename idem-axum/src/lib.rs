@@ -32,18 +32,30 @@
 //! `Idempotency-Replayed: true`. Another payment under that key gets 409. Every refusal is a problem (RFC 9457) with a
 //! stable [`Code`] and what the client does [`Next`].
 
+mod builder;
+mod code;
 mod execute;
 mod extract;
+mod gate;
 mod key;
+mod operation;
+mod outcome;
 mod problem;
+mod replay;
 mod reply;
+mod scope;
 mod state;
 
+pub use builder::{IdemBuilder, Profile};
+pub use code::{Code, Next};
 pub use extract::{CommandFrom, Idempotent};
+pub use gate::StillRunning;
 pub use idem_core::{
     Call, CallClass, CallError, Claim, DownstreamKey, Failure, Fate, IdempotencyKey, IdempotentCommand, MemoryStore,
-    NotCalled, Reply, Rules, Tenant,
+    NotCalled, Reply, ResourceRef, Rules, Tenant,
 };
-pub use problem::{Code, Next};
+pub use operation::Operation;
+pub use replay::{Made, Rebuilt, Replay};
 pub use reply::{IntoReply, Unwritable};
-pub use state::{FoundTenant, HasIdem, Idem, IdemBuilder, NoTenants, Tenants, assert_state};
+pub use scope::{FoundTenant, NoTenants, Tenants};
+pub use state::{HasIdem, Idem, assert_state};

@@ -11,10 +11,11 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use idem_core::{Reply, StoredResponse};
+use idem_core::Reply;
 use serde::Serialize;
 
-use crate::problem::{self, seconds};
+use crate::outcome;
+use crate::problem::{Wording, seconds};
 
 /// An answer that can be kept, and given again byte for byte: narrower than axum's `IntoResponse`, since a stream
 /// can be read only once.
@@ -246,15 +247,15 @@ fn with_parts(parts: impl IntoResponseParts, reply: Reply) -> Result<Reply, Unwr
 }
 
 /// The answer to the client whose work it was: complete.
-pub(crate) fn first(reply: Reply, expires_at: SystemTime) -> Response {
-    let mut response = response(reply);
+pub(crate) fn first(reply: Reply, expires_at: SystemTime, wording: &Wording) -> Response {
+    let mut response = plain(reply, wording);
     response.headers_mut().insert(IDEMPOTENCY_EXPIRES, date(expires_at));
     response
 }
 
 /// The kept answer again.
-pub(crate) fn replay(stored: StoredResponse, expires_at: SystemTime) -> Response {
-    let mut response = response(stored.into());
+pub(crate) fn replay(kept: Reply, expires_at: SystemTime, wording: &Wording) -> Response {
+    let mut response = plain(kept, wording);
     response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
     response.headers_mut().insert(IDEMPOTENCY_EXPIRES, date(expires_at));
     response
@@ -262,8 +263,8 @@ pub(crate) fn replay(stored: StoredResponse, expires_at: SystemTime) -> Response
 
 /// The work's own answer of a run that may be retried or has to be found out: as it is, with the wait where its
 /// status has one.
-pub(crate) fn failed(reply: Reply, retry_after: Duration) -> Response {
-    let mut response = response(reply);
+pub(crate) fn failed(reply: Reply, retry_after: Duration, wording: &Wording) -> Response {
+    let mut response = plain(reply, wording);
     let waits = matches!(response.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     if waits && !response.headers().contains_key(RETRY_AFTER) {
         response.headers_mut().insert(RETRY_AFTER, seconds(retry_after));
@@ -271,10 +272,11 @@ pub(crate) fn failed(reply: Reply, retry_after: Duration) -> Response {
     response
 }
 
-fn response(reply: Reply) -> Response {
+/// An answer of the work as it is.
+pub(crate) fn plain(reply: Reply, wording: &Wording) -> Response {
     let Ok(status) = StatusCode::from_u16(reply.status) else {
         tracing::error!(status = reply.status, "an answer has a status that HTTP does not have");
-        return problem::unwritable();
+        return outcome::unwritable(wording);
     };
     let mut response = Response::new(Body::from(reply.body));
     *response.status_mut() = status;

@@ -57,7 +57,11 @@ impl Reply {
 impl StoredResponse {
     /// What is kept of an answer that is written anew each time.
     pub(crate) fn rebuilt(status: u16, schema_version: u32) -> Self {
-        Self { status, headers: vec![(RESPONSE_SCHEMA.to_owned(), schema_version.to_string().into_bytes())], body: None }
+        Self {
+            status,
+            headers: vec![(RESPONSE_SCHEMA.to_owned(), schema_version.to_string().into_bytes())],
+            body: None,
+        }
     }
 
     /// The version of the form that the first answer had, where only that was kept
@@ -68,8 +72,7 @@ impl StoredResponse {
     }
 }
 
-/// Stands among the stored headers and is never sent. No application can have a header of that name kept beside it:
-/// an answer that is kept whole has a body.
+/// Stands among the stored headers and is never sent; the builder refuses an application's own header of that name.
 const RESPONSE_SCHEMA: &str = "idem-response-schema";
 
 impl From<StoredResponse> for Reply {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::FromRef;
 use idem_axum::{CallClass, Idem};
@@ -98,11 +99,18 @@ impl Service {
         &self.app
     }
 
-    /// Answers what is under way, and ends.
+    /// Answers what is under way, waits for work whose client has gone, and ends.
     pub async fn stop(self) {
         drop(self.stop);
         if let Ok(Err(error)) = self.server.await {
             tracing::error!(%error, "the server ended badly");
         }
+        // What still runs then is taken over after its lease, as after any crash.
+        if let Err(error) = self.app.idem.drain(PATIENCE).await {
+            tracing::warn!(%error, "the service ends all the same");
+        }
     }
 }
+
+/// How long the end waits for work whose client has gone.
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -7,15 +7,15 @@ use serde::Serialize;
 
 use crate::problem::Problem;
 
-pub(super) fn json(problem: &Problem) -> Vec<u8> {
+pub(super) fn json(problem: &Problem, types: &str) -> Vec<u8> {
     let code = problem.code.as_str();
     let document = Document {
-        r#type: format!("urn:idem:problem:{code}"),
+        r#type: format!("{types}{code}"),
         title: problem.code.title(),
         status: problem.status.as_u16(),
         detail: &problem.detail,
         code,
-        next: problem.code.next().as_str(),
+        next: problem.next.as_str(),
         safe_new_key: problem.original.as_ref().map(|original| original.safe_new_key),
         resource: problem.resource.as_ref().map(Resource::of),
         original: problem.original.as_ref().map(|original| First {

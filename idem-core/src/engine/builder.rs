@@ -221,11 +221,12 @@ impl fmt::Debug for EngineBuilder {
 const KEPT_HEADERS: [&str; 5] = ["content-type", "content-encoding", "location", "etag", "link"];
 
 /// What no application can have kept; `proxy-*` besides.
-const NEVER_KEPT: [&str; 13] = [
+const NEVER_KEPT: [&str; 14] = [
     "authorization",
     "connection",
     "content-length",
     "date",
+    "idem-response-schema",
     "keep-alive",
     "set-cookie",
     "set-cookie2",

@@ -36,6 +36,13 @@ impl Effects {
     pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
+
+    /// Waits until it happened that often.
+    pub(crate) async fn reach(&self, count: usize) {
+        while self.count() < count {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
 }
 
 /// idem over a store, for one tenant.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::http::bench::{Answer, LateClock, ProviderFailed, Server, idem, pay, payment, route, unscoped};
 use crate::http::command::{Pay, PayNewer};
+use crate::http::rebuilt::rebuilding;
 use crate::support::faulty::{Fails, FaultyStore, Request};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -22,8 +23,10 @@ fn expected(code: Code) -> (u16, Option<&'static str>, bool) {
         Code::OutcomeUnresolved => (409, Some("ask"), false),
         Code::ResponseNotKept | Code::ContractRetired => (409, Some("look"), false),
         Code::KeyExpired => (410, Some("look"), false),
-        Code::ContractUnknown | Code::OutcomeNotStored => (503, Some("wait"), true),
-        Code::StoreUnavailable | Code::RetryLater | Code::WorkFailed => (503, Some("same_key"), true),
+        Code::ContractUnknown | Code::OutcomeNotStored | Code::ResponseNotRendered => (503, Some("wait"), true),
+        Code::Overloaded | Code::StoreUnavailable | Code::RetryLater | Code::WorkFailed => {
+            (503, Some("same_key"), true)
+        }
         Code::CallRefused => (422, Some("fix"), false),
         Code::ScopeMissing => (500, None, false),
         _ => panic!("no row for {code:?}"),
@@ -93,6 +96,16 @@ async fn provoke(code: Code) -> Answer {
             let server = two_releases().await;
             server.pay("k").await;
             server.post("/newer", "k", payment()).await
+        }
+        Code::ResponseNotRendered => {
+            let server = rebuilding(|_| async { Err("the database is away".into()) }).await;
+            server.pay("k").await;
+            server.pay("k").await
+        }
+        Code::Overloaded => {
+            let work = async |_, _| -> Result<(), Failure> { panic!("there was room") };
+            let idem = idem(MemoryStore::new()).max_running(0).build().unwrap();
+            Server::start(pay(idem, work)).await.pay("k").await
         }
         Code::StoreUnavailable => {
             let store = FaultyStore::over(MemoryStore::new());

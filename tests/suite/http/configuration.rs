@@ -1,7 +1,6 @@
 //! States of the router, mistakes in the set-up, and what the log says of them.
 
-use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
@@ -13,10 +12,10 @@ use axum::routing::post;
 use idem_axum::{HasIdem, Idem, Idempotent, MemoryStore, Tenant, assert_state};
 use tower::ServiceExt;
 use tracing::Instrument;
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::http::bench::{idem, payment, unscoped};
 use crate::http::command::Pay;
+use crate::support::log::Log;
 
 #[derive(Clone)]
 struct App {
@@ -153,45 +152,5 @@ fn a_header_of_one_caller_or_one_connection_cannot_be_kept() {
         let refused = idem(MemoryStore::new()).keep_header(name).build();
         let lower = name.to_ascii_lowercase();
         assert_eq!(refused.unwrap_err(), idem_core::ConfigError::HeaderNotKept(lower));
-    }
-}
-
-/// What this thread logs while it lives.
-struct Log {
-    lines: Lines,
-    _guard: tracing::subscriber::DefaultGuard,
-}
-
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn start() -> Self {
-        let lines = Lines::default();
-        let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-        Self { lines, _guard: tracing::subscriber::set_default(subscriber) }
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.lines.0.lock().unwrap().clone()).unwrap()
-    }
-}
-
-impl io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
     }
 }

@@ -1,13 +1,18 @@
 //! What a client sees, over real sockets.
 
 mod bench;
+mod check;
 mod codes;
 mod command;
 mod configuration;
+mod drain;
 mod ends;
 mod extract;
 mod hangup;
 mod key;
+mod options;
+mod rebuilt;
 mod replay;
 mod rivals;
 mod scope;
+mod unkeyed;

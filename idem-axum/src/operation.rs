@@ -1,0 +1,80 @@
+//! What one operation has otherwise than the others.
+
+use std::time::Duration;
+
+use idem_core::Rules;
+
+/// The options of one operation; see [`IdemBuilder::operation`](crate::IdemBuilder::operation). What is not said here
+/// is as it is for all.
+#[must_use = "options do nothing until they are given back to the builder"]
+#[derive(Debug, Clone, Default)]
+pub struct Operation {
+    lease: Option<Duration>,
+    max_run: Option<Duration>,
+    window: Option<Duration>,
+    backoff: Option<(Duration, Duration)>,
+    body_cap: Option<usize>,
+    patience: Option<Duration>,
+    optional_key: bool,
+}
+
+impl Operation {
+    /// See [`Rules::lease`].
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease: Some(lease), ..self }
+    }
+
+    /// See [`Rules::max_run`].
+    pub fn max_run(self, max_run: Duration) -> Self {
+        Self { max_run: Some(max_run), ..self }
+    }
+
+    /// See [`Rules::window`].
+    pub fn window(self, window: Duration) -> Self {
+        Self { window: Some(window), ..self }
+    }
+
+    /// The wait before the second attempt, and the longest one; see [`Rules::backoff`] and [`Rules::backoff_cap`].
+    pub fn backoff(self, first: Duration, longest: Duration) -> Self {
+        Self { backoff: Some((first, longest)), ..self }
+    }
+
+    /// See [`Rules::body_cap`].
+    pub fn body_cap(self, bytes: usize) -> Self {
+        Self { body_cap: Some(bytes), ..self }
+    }
+
+    /// See [`Rules::patience`].
+    pub fn patience(self, patience: Duration) -> Self {
+        Self { patience: Some(patience), ..self }
+    }
+
+    /// Takes requests without a key. **Such a request is not protected**: it runs each time it is sent, nothing is
+    /// stored, its derived ids and downstream keys are random, and its calls run unannounced. A request with a key is
+    /// as safe as ever, and a key that cannot be read is still refused.
+    pub fn optional_key(self) -> Self {
+        Self { optional_key: true, ..self }
+    }
+
+    pub(crate) fn takes_no_key(&self) -> bool {
+        self.optional_key
+    }
+
+    pub(crate) fn over(&self, all: &Rules) -> Rules {
+        let mut rules = all.clone();
+        set(&mut rules.lease, self.lease);
+        set(&mut rules.max_run, self.max_run);
+        set(&mut rules.window, self.window);
+        set(&mut rules.backoff, self.backoff.map(|(first, _)| first));
+        set(&mut rules.backoff_cap, self.backoff.map(|(_, longest)| longest));
+        set(&mut rules.body_cap, self.body_cap);
+        set(&mut rules.patience, self.patience);
+        rules
+    }
+}
+
+fn set<T>(rule: &mut T, own: Option<T>) {
+    if let Some(own) = own {
+        *rule = own;
+    }
+}
