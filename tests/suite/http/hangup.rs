@@ -1,78 +1,189 @@
-//! Clients that go away, and layers that give up: neither cancels what was claimed.
+//! Clients that go away, in every way and at every moment: nothing that was claimed is cancelled.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::Router;
+use axum::extract::Request;
 use axum::http::StatusCode;
-use idem_axum::MemoryStore;
-use serde_json::json;
+use axum::middleware::{Next, from_fn};
+use bytes::Bytes;
+use idem_axum::{Idem, MemoryStore};
 use tokio::io::AsyncWriteExt;
-use tokio::time::sleep;
-use tower_http::timeout::TimeoutLayer;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 
-use crate::http::bench::{Effects, Server, idem, pay, payment, settled};
+use crate::http::bench::{Effects, Server, idem, pay, payment, record};
 
-/// Does its effect, and takes its time to answer.
-fn slow(effects: &Effects) -> Router {
-    let happening = effects.clone();
-    let work = move |_, _| {
-        happening.happen();
-        async {
-            sleep(Duration::from_millis(400)).await;
-            Ok((StatusCode::CREATED, Json(json!({ "id": "pay_1" }))))
+/// How far the request has come when its client goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Moment {
+    BodyHalfSent,
+    WorkRuns,
+    AnswerUnread,
+}
+
+/// How the client goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    Fin,
+    Rst,
+    HalfClose,
+    H2Fin,
+    H2Rst,
+    H2RstStream,
+}
+
+/// A service that tells how far its requests have come, whose work waits to be let go.
+pub(crate) struct Held {
+    pub(crate) server: Server,
+    pub(crate) idem: Idem,
+    pub(crate) store: MemoryStore,
+    /// Requests that arrived.
+    arrived: Effects,
+    /// Requests whose handler has answered, or was dropped.
+    pub(crate) left: Effects,
+    pub(crate) begun: Effects,
+    pub(crate) go: Arc<Semaphore>,
+}
+
+struct Left(Effects);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        self.0.happen();
+    }
+}
+
+impl Held {
+    pub(crate) async fn start() -> Self {
+        Self::with(|router| router).await
+    }
+
+    pub(crate) async fn with(layer: impl FnOnce(Router) -> Router) -> Self {
+        let (store, go) = (MemoryStore::new(), Arc::new(Semaphore::new(0)));
+        let (arrived, left, begun) = (Effects::default(), Effects::default(), Effects::default());
+        let (arriving, leaving, beginning, gate) = (arrived.clone(), left.clone(), begun.clone(), Arc::clone(&go));
+        let watch = move |request: Request, next: Next| {
+            arriving.happen();
+            let left = Left(leaving.clone());
+            async move {
+                let answer = next.run(request).await;
+                drop(left);
+                answer
+            }
+        };
+        let work = move |_, _| {
+            beginning.happen();
+            let gate = Arc::clone(&gate);
+            async move {
+                gate.acquire().await.unwrap().forget();
+                Ok((StatusCode::CREATED, vec![b'x'; 200 * 1024]))
+            }
+        };
+        let idem = idem(store.clone()).build().unwrap();
+        let router = layer(pay(idem.clone(), work)).layer(from_fn(watch));
+        Self { server: Server::start(router).await, idem, store, arrived, left, begun, go }
+    }
+
+    pub(crate) async fn drained(&self) {
+        self.idem.drain(Duration::from_secs(30)).await.unwrap();
+    }
+
+    fn state(&self) -> &'static str {
+        record(&self.store, "k").map_or("none", |record| record.status.name().as_str())
+    }
+
+    async fn come_to(&self, moment: Moment) {
+        self.arrived.reach(1).await;
+        match moment {
+            Moment::BodyHalfSent => {}
+            Moment::WorkRuns => self.begun.reach(1).await,
+            Moment::AnswerUnread => {
+                self.go.add_permits(1);
+                self.left.reach(1).await;
+            }
         }
-    };
-    pay(idem(MemoryStore::new()).build().unwrap(), work)
-}
+    }
 
-async fn replays_after(gone: impl AsyncFnOnce(tokio::net::TcpStream)) {
-    let effects = Effects::default();
-    let server = Server::start(slow(&effects)).await;
-    let stream = server.open(&[b"idempotency-key: k"], payment().to_string().as_bytes()).await;
-    sleep(Duration::from_millis(100)).await;
-    assert_eq!(effects.count(), 1, "the client left before the work began");
-    gone(stream).await;
-    sleep(Duration::from_millis(100)).await;
-    let meanwhile = server.pay("k").await;
-    assert_eq!((meanwhile.status, meanwhile.code()), (409, "IDEMPOTENCY_REQUEST_IN_PROGRESS".to_owned()));
-    let after = settled(&server, "k").await;
-    assert_eq!((after.status, after.replayed()), (201, true));
-    assert_eq!(after.json(), json!({ "id": "pay_1" }));
-    assert_eq!(effects.count(), 1);
-}
-
-#[tokio::test]
-async fn a_client_that_closes_cancels_nothing() {
-    replays_after(async |stream| drop(stream)).await;
-}
-
-#[tokio::test]
-async fn a_client_that_resets_cancels_nothing() {
-    replays_after(async |stream| {
-        stream.set_zero_linger().unwrap();
+    async fn http1(&self, moment: Moment, way: Way) {
+        let body = payment().to_string();
+        let head = format!(
+            "POST /pay HTTP/1.1\r\nhost: test\r\nidempotency-key: k\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let sent = if moment == Moment::BodyHalfSent { body.len() / 2 } else { body.len() };
+        let mut stream = TcpStream::connect(self.server.address).await.unwrap();
+        stream.write_all(&[head.as_bytes(), &body.as_bytes()[..sent]].concat()).await.unwrap();
+        self.come_to(moment).await;
+        match way {
+            Way::HalfClose => stream.shutdown().await.unwrap(),
+            Way::Rst => stream.set_zero_linger().unwrap(),
+            _ => {}
+        }
+        if way == Way::HalfClose {
+            // It goes on listening.
+            self.left.reach(1).await;
+        }
         drop(stream);
-    })
-    .await;
+        self.left.reach(1).await;
+    }
+
+    async fn http2(&self, moment: Moment, way: Way) {
+        let tcp = TcpStream::connect(self.server.address).await.unwrap();
+        if way == Way::H2Rst {
+            tcp.set_zero_linger().unwrap();
+        }
+        let (mut client, connection) = h2::client::handshake(tcp).await.unwrap();
+        let connection = tokio::spawn(connection);
+        let body = payment().to_string();
+        let request = axum::http::Request::post(format!("http://{}/pay", self.server.address))
+            .header("idempotency-key", "k")
+            .header("content-type", "application/json")
+            .header("content-length", body.len())
+            .body(())
+            .unwrap();
+        let (_answer, mut stream) = client.send_request(request, false).unwrap();
+        let whole = moment != Moment::BodyHalfSent;
+        let sent = if whole { body.len() } else { body.len() / 2 };
+        stream.send_data(Bytes::copy_from_slice(&body.as_bytes()[..sent]), whole).unwrap();
+        self.come_to(moment).await;
+        if way == Way::H2RstStream {
+            stream.send_reset(h2::Reason::CANCEL);
+        } else {
+            connection.abort();
+        }
+        self.left.reach(1).await;
+    }
+}
+
+/// Effects and the record's state when the client has gone, then after the work was let go; then the next request.
+async fn seen(moment: Moment, way: Way) -> (usize, &'static str, usize, &'static str, &'static str) {
+    let held = Held::start().await;
+    match way {
+        Way::Fin | Way::Rst | Way::HalfClose => held.http1(moment, way).await,
+        Way::H2Fin | Way::H2Rst | Way::H2RstStream => held.http2(moment, way).await,
+    }
+    let gone = (held.begun.count(), held.state());
+    held.go.add_permits(1);
+    held.drained().await;
+    let after = (held.begun.count(), held.state());
+    held.go.add_permits(1);
+    let next = held.server.pay("k").await;
+    assert_eq!((next.status, next.body.len()), (201, 200 * 1024), "{moment:?} {way:?}");
+    (gone.0, gone.1, after.0, after.1, if next.replayed() { "replayed" } else { "ran" })
 }
 
 #[tokio::test]
-async fn a_client_that_closes_its_half_cancels_nothing() {
-    let kept = std::sync::Mutex::new(None);
-    replays_after(async |mut stream: tokio::net::TcpStream| {
-        stream.shutdown().await.unwrap();
-        *kept.lock().unwrap() = Some(stream);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_time_out_around_the_handler_cancels_nothing_and_is_not_stored() {
-    let effects = Effects::default();
-    let layer = TimeoutLayer::with_status_code(StatusCode::GATEWAY_TIMEOUT, Duration::from_millis(100));
-    let server = Server::start(slow(&effects).layer(layer)).await;
-    assert_eq!(server.pay("k").await.status, 504);
-    let after = settled(&server, "k").await;
-    assert_eq!((after.status, after.replayed()), (201, true));
-    assert_eq!(effects.count(), 1);
+async fn whoever_hangs_up_however_and_whenever_cancels_nothing_that_was_claimed() {
+    for way in [Way::Fin, Way::Rst, Way::HalfClose, Way::H2Fin, Way::H2Rst, Way::H2RstStream] {
+        for (moment, expected) in [
+            (Moment::BodyHalfSent, (0, "none", 0, "none", "ran")),
+            (Moment::WorkRuns, (1, "in_progress", 1, "completed", "replayed")),
+            (Moment::AnswerUnread, (1, "completed", 1, "completed", "replayed")),
+        ] {
+            let seen = tokio::time::timeout(Duration::from_secs(60), seen(moment, way)).await;
+            assert_eq!(seen.ok(), Some(expected), "{moment:?} {way:?}");
+        }
+    }
 }
