@@ -5,6 +5,7 @@ mod amounts;
 mod cost;
 mod derive;
 mod members;
+mod reach;
 mod strict;
 mod text;
 mod types;
