@@ -21,8 +21,8 @@ mod unicode16;
 mod value;
 
 pub use attribute::{
-    decimal, digest, exact, float, half_even, half_up, lowercase, ms, none, s, timestamp, trim, unordered, uppercase,
-    us, verbatim,
+    Elementwise, decimal, digest, exact, float, half_even, half_up, lowercase, ms, none, s, timestamp, trim, unordered,
+    uppercase, us, verbatim,
 };
 pub use collection::MapKey;
 pub(crate) use number::write_bare;
@@ -125,11 +125,14 @@ pub mod __private {
         decimal, digest, exact, float, half_even, half_up, lowercase, ms, none, s, timestamp, trim, unordered,
         uppercase, us, verbatim,
     };
+    pub use super::collection::{MapKey, class_of_names};
     pub use super::composite::{Composite, Object, OneOf, Parts, Tuple, Variant, shape, write};
     pub use super::default::{AcceptsDefault, DecimalLiteral, EmptyList, Single};
     pub use super::{Canonical, Shape, Shapes, Sink};
     pub use core::iter::Iterator;
     pub use core::marker::Sized;
+    pub use core::ops::FnOnce;
     pub use core::option::Option::{self, None, Some};
     pub use core::primitive::{bool, str, u32};
+    pub use std::borrow::Cow;
 }

@@ -61,6 +61,7 @@
 /// | `digest` | bytes as `"sha256:HEX"` of them: large blobs |
 /// | `timestamp(precision = "ms")` | an instant cut to `"s"`, `"ms"` or `"us"`, towards the past |
 /// | `float` | a float as ECMAScript writes it (feature `float`); without, floats are refused |
+/// | `with = "path"` | a rule of your own, for types of other crates too: see [`Elementwise`](crate::canonical::Elementwise) |
 /// | `rename = "…"` | the canonical name, also on a variant |
 ///
 /// A default does not fill the field in: the handler still sees `None`.

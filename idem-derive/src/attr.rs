@@ -50,6 +50,7 @@ pub(crate) struct FieldAttrs {
     pub(crate) digest: Option<Given<()>>,
     pub(crate) timestamp: Option<Given<&'static str>>,
     pub(crate) unordered: Option<Given<()>>,
+    pub(crate) with: Option<Given<TokenStream>>,
 }
 
 /// `decimal(scale = N, round = "…")`.
@@ -77,7 +78,9 @@ impl TypeAttrs {
                 "version" => once(ctxt, &mut parsed.version, &item, version),
                 "allow_empty" => once(ctxt, &mut parsed.allow_empty, &item, flag),
                 "rename_all" => once(ctxt, &mut parsed.rename_all, &item, case),
-                "crate" => once(ctxt, &mut parsed.krate, &item, path),
+                "crate" => once(ctxt, &mut parsed.krate, &item, |ctxt, item| {
+                    path(ctxt, item, "`crate` is the path of idem-core: `crate = my_sdk::idem`")
+                }),
                 _ => unknown(ctxt, &item.word, item.span, Place::Type),
             }
         }
@@ -115,6 +118,9 @@ impl FieldAttrs {
                 "digest" => once(ctxt, &mut parsed.digest, &item, flag),
                 "timestamp" => once(ctxt, &mut parsed.timestamp, &item, timestamp),
                 "unordered" => once(ctxt, &mut parsed.unordered, &item, flag),
+                "with" => once(ctxt, &mut parsed.with, &item, |ctxt, item| {
+                    path(ctxt, item, "`with` is the path of a rule of your own: `with = \"money::Cents\"`")
+                }),
                 _ => unknown(ctxt, &item.word, item.span, Place::Field),
             }
         }
@@ -298,18 +304,18 @@ fn case(ctxt: &Ctxt, item: &Item) -> Option<Case> {
     case
 }
 
-fn path(ctxt: &Ctxt, item: &Item) -> Option<TokenStream> {
+fn path(ctxt: &Ctxt, item: &Item, rule: &str) -> Option<TokenStream> {
     match &item.value {
         Value::Expr(expr) => match &**expr {
             Expr::Path(path) => return Some(path.to_token_stream()),
             Expr::Lit(ExprLit { lit: Lit::Str(literal), .. }) => match literal.parse::<syn::Path>() {
                 Ok(path) => return Some(path.to_token_stream()),
-                Err(_) => ctxt.error(literal.span(), "not a path; write for instance `crate = my_sdk::idem`"),
+                Err(_) => ctxt.error(literal.span(), format!("not a path; {rule}")),
             },
-            other => ctxt.error(other.span(), "`crate` is the path of idem-core: `crate = my_sdk::idem`"),
+            other => ctxt.error(other.span(), rule),
         },
         Value::Broken => {}
-        _ => ctxt.error(item.span, "`crate` is the path of idem-core: `crate = my_sdk::idem`"),
+        _ => ctxt.error(item.span, rule),
     }
     None
 }

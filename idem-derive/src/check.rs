@@ -18,6 +18,7 @@ pub(crate) fn check(ctxt: &Ctxt, input: &Input<'_>) {
     for field in input.body.fields() {
         check_excluded_alone(ctxt, field);
         check_rules_agree(ctxt, field);
+        check_no_default_under_with(ctxt, field);
         check_decimal_default(ctxt, field);
     }
     check_only_members_have_names_and_defaults(ctxt, input);
@@ -156,12 +157,20 @@ fn check_rules_agree(ctxt: &Ctxt, field: &Field<'_>) {
             ("trim", "uppercase" | "lowercase") => None,
             ("digest", "unordered") => Some("the order of bytes counts"),
             (_, "unordered") => None,
+            (_, "with") => Some("a rule of your own says all of how the value is written"),
             _ => Some("they are for different types"),
         });
         if let Some(reason) = clash {
             let others: Vec<_> = rules[..at].iter().map(|(earlier, _)| format!("`{earlier}`")).collect();
             ctxt.error(*span, format!("`{word}` does not go with {}: {reason}", others.join(" and ")));
         }
+    }
+}
+
+/// What a rule of the user's own makes of a default is not known here.
+fn check_no_default_under_with(ctxt: &Ctxt, field: &Field<'_>) {
+    if let (Some(_), Some(given)) = (&field.attrs.with, &field.attrs.default) {
+        ctxt.error(given.span, "`default` does not go with `with`; use an `Option` without a default");
     }
 }
 

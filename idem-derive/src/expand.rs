@@ -1,5 +1,6 @@
 //! Writes the implementations.
 
+mod key;
 mod newtype;
 
 use proc_macro2::{Ident, Span, TokenStream};
@@ -21,7 +22,8 @@ pub(crate) fn expand(input: &Input<'_>) -> TokenStream {
         },
         Body::Union(_) => TokenStream::new(),
     };
-    in_own_scope(input, value, command(input, &bounds(input)))
+    let key = key::key(input);
+    in_own_scope(input, quote!(#value #key), command(input, &bounds(input)))
 }
 
 /// What is left of a type with mistakes: the errors, and implementations without a body, so that the places that use
@@ -243,6 +245,10 @@ fn row_part(field: &Field<'_>, method: &str, projection: &Projection<'_>) -> Tok
 fn attributes(field: &Field<'_>) -> TokenStream {
     let attrs = &field.attrs;
     let rules = field.rules().into_iter().filter(|(word, _)| *word != "unordered").map(|(word, _)| {
+        if word == "with" {
+            let rule = attrs.with.as_ref().and_then(|given| given.value.clone());
+            return rule.unwrap_or_else(|| quote!(_idem::none));
+        }
         let word = format_ident!("{word}");
         let decimal = attrs.decimal.as_ref().and_then(|given| given.value).map(|decimal| {
             let scale = proc_macro2::Literal::u32_unsuffixed(decimal.scale);

@@ -139,6 +139,7 @@ impl Field<'_> {
             flag("float", &attrs.float),
             flag("digest", &attrs.digest),
             attrs.timestamp.as_ref().map(|given| ("timestamp", given.span)),
+            attrs.with.as_ref().map(|given| ("with", given.span)),
             flag("unordered", &attrs.unordered),
         ];
         rules.into_iter().flatten().collect()

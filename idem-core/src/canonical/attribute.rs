@@ -93,6 +93,47 @@ pub struct unordered<A = none>(std::marker::PhantomData<A>);
 pub enum digest {}
 
 /// Attributes that containers hand on to each element. Attributes of the container itself do not implement it.
+///
+/// A rule of your own, for `#[idem(with = "path")]`, is a type with this mark and an implementation of
+/// [`Canonical`](super::Canonical) under it for each type that it is for. The type may be another crate's, and the rule
+/// reaches it through all that rules reach through. What the trait asks of an implementation holds here too: equal
+/// texts exactly for values that are one request. The shape names the rule in the contract.
+///
+/// ```
+/// use idem_core::canonical::{Elementwise, Shape, Shapes};
+/// use idem_core::{Canonical, IdempotentCommand, Sink};
+///
+/// mod bank {
+///     pub struct Money {
+///         pub cents: i64,
+///     }
+/// }
+///
+/// enum Cents {}
+///
+/// impl Elementwise for Cents {}
+///
+/// impl Canonical<Cents> for bank::Money {
+///     fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+///         self.cents.write(sink);
+///     }
+///
+///     fn shape(_: &mut Shapes) -> Shape {
+///         Shape::leaf("integer").with_rule("cents")
+///     }
+/// }
+///
+/// #[derive(IdempotentCommand)]
+/// #[idem(operation = "pay_out", version = 1)]
+/// struct PayOut {
+///     #[idem(with = "Cents")]
+///     amounts: Option<Vec<bank::Money>>,
+/// }
+///
+/// let pay_out = PayOut { amounts: Some(vec![bank::Money { cents: 1050 }]) };
+/// assert_eq!(pay_out.preimage(), r#"["idem/1","pay_out",1,{"amounts":["1050"]}]"#);
+/// assert!(PayOut::contract().to_string().contains("amounts?: list of integer(cents)"));
+/// ```
 pub trait Elementwise {}
 
 impl Elementwise for none {}

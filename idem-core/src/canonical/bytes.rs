@@ -1,5 +1,6 @@
 //! Bytes that are their digest, and other types with a text of their own.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use sha2::{Digest, Sha256};
@@ -85,7 +86,9 @@ macro_rules! plain {
         }
 
         impl MapKey for $ty {
-            const CLASS: &'static str = <Self as Plain>::CLASS;
+            fn class() -> Cow<'static, str> {
+                <Self as Plain>::CLASS.into()
+            }
 
             fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
                 let mut text = Ascii::new();
@@ -138,6 +141,8 @@ impl Plain for Ipv6Addr {
 
 #[cfg(feature = "uuid")]
 mod uuid {
+    use std::borrow::Cow;
+
     use uuid::Uuid;
 
     use super::{Ascii, Plain, put_hex};

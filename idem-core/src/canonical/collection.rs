@@ -13,15 +13,38 @@ use super::{Canonical, Shape, Shapes, Sink};
 
 /// A type whose values can be the keys of a map: distinct values have distinct texts.
 ///
-/// Keys are written verbatim, without normalisation, so that no two entries can become one.
+/// Text is written verbatim, without normalisation, so that no two entries can become one. `#[derive(Canonical)]`
+/// implements the trait for newtypes of a key (without rules that would change it) and for enums of unit variants:
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use idem_core::{Canonical, IdempotentCommand};
+///
+/// #[derive(Canonical, PartialEq, Eq, PartialOrd, Ord)]
+/// #[idem(rename_all = "snake_case")]
+/// enum Account {
+///     Savings,
+///     Current,
+/// }
+///
+/// #[derive(IdempotentCommand)]
+/// #[idem(operation = "split", version = 1)]
+/// struct Split {
+///     shares: BTreeMap<Account, u32>,
+/// }
+///
+/// let split = Split { shares: [(Account::Savings, 30), (Account::Current, 70)].into() };
+/// assert_eq!(split.preimage(), r#"["idem/1","split",1,{"shares":{"current":"70","savings":"30"}}]"#);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the key of a map in a command",
     label = "has no text of its own to be a member's name",
-    note = "keys are text, `char` or integers"
+    note = "keys are text, `char`, integers, decimals, ids, addresses, dates, newtypes of these, and enums of unit variants"
 )]
 pub trait MapKey {
-    /// What the contract calls such a key: `text` or `integer`.
-    const CLASS: &'static str;
+    /// What the contract calls such a key: `text`, `integer`, `name(card,cash)`. Never with ` to ` in it.
+    fn class() -> Cow<'static, str>;
 
     /// Lends the key's text.
     fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R;
@@ -30,7 +53,9 @@ pub trait MapKey {
 macro_rules! forward_key {
     ($($pointer:ty $(, $bound:ident)?;)*) => {$(
         impl<T: MapKey $(+ $bound)? + ?Sized> MapKey for $pointer {
-            const CLASS: &'static str = T::CLASS;
+            fn class() -> Cow<'static, str> {
+                T::class()
+            }
 
             fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
                 T::with_text(self, read)
@@ -130,7 +155,7 @@ impl<A: Elementwise, K: MapKey, V: Canonical<A>> Canonical<A> for BTreeMap<K, V>
     }
 
     fn shape(shapes: &mut Shapes) -> Shape {
-        Shape::Map { key: K::CLASS.into(), value: Box::new(V::shape(shapes)) }
+        Shape::Map { key: K::class(), value: Box::new(V::shape(shapes)) }
     }
 }
 
@@ -140,8 +165,24 @@ impl<A: Elementwise, K: MapKey, V: Canonical<A>, H> Canonical<A> for HashMap<K, 
     }
 
     fn shape(shapes: &mut Shapes) -> Shape {
-        Shape::Map { key: K::CLASS.into(), value: Box::new(V::shape(shapes)) }
+        Shape::Map { key: K::class(), value: Box::new(V::shape(shapes)) }
     }
+}
+
+/// The class of a key that is one of these names.
+pub fn class_of_names(names: &[&str]) -> Cow<'static, str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let word = |name: &&str| {
+        if !name.is_empty() && name.chars().all(is_word) {
+            return (*name).to_owned();
+        }
+        let units = name.encode_utf16().map(|unit| match char::from_u32(unit.into()) {
+            Some(c) if is_word(c) => c.to_string(),
+            _ => format!("\\u{unit:04x}"),
+        });
+        format!("\"{}\"", String::from_iter(units))
+    };
+    format!("name({})", names.iter().map(word).collect::<Vec<_>>().join(",")).into()
 }
 
 /// Writes `[…]`.

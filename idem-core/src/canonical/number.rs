@@ -1,5 +1,6 @@
 //! Integers and decimals: strings of exact digits.
 
+use std::borrow::Cow;
 use std::num::NonZero;
 
 use super::default::{AcceptsDefault, Single};
@@ -21,7 +22,9 @@ macro_rules! integer {
         }
 
         impl MapKey for $int {
-            const CLASS: &'static str = "integer";
+            fn class() -> Cow<'static, str> {
+                "integer".into()
+            }
 
             fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
                 let (negative, magnitude) = $sign_and_magnitude(*self);
@@ -187,7 +190,7 @@ impl Digits {
     }
 
     fn as_str(&self) -> &str {
-        std::str::from_utf8(self.as_bytes()).expect("digits and a sign are ASCII")
+        std::str::from_utf8(self.as_bytes()).expect("digits, signs and quotes are ASCII")
     }
 }
 
@@ -196,14 +199,15 @@ const ROOM: usize = 64;
 
 #[cfg(feature = "rust_decimal")]
 mod rust_decimal {
+    use std::borrow::Cow;
     use std::cmp::Ordering;
 
     use ::rust_decimal::Decimal;
 
-    use super::write_decimal;
+    use super::{Digits, write_decimal};
     use crate::canonical::attribute::{half_even, half_up};
     use crate::canonical::default::{AcceptsDefault, DecimalLiteral, Single};
-    use crate::canonical::{Canonical, Shape, Shapes, Sink, decimal, none};
+    use crate::canonical::{Canonical, MapKey, Shape, Shapes, Sink, decimal, none};
 
     // From mantissa and scale, never through `Display`, which a feature of some other crate could change.
     impl Canonical<none> for Decimal {
@@ -213,6 +217,17 @@ mod rust_decimal {
 
         fn shape(_: &mut Shapes) -> Shape {
             Shape::leaf("decimal")
+        }
+    }
+
+    impl MapKey for Decimal {
+        fn class() -> Cow<'static, str> {
+            "decimal".into()
+        }
+
+        fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
+            let text = Digits::decimal(self.is_sign_negative(), self.mantissa().unsigned_abs(), self.scale(), 0);
+            read(text.as_str().trim_matches('"'))
         }
     }
 

@@ -1,5 +1,7 @@
 //! Text: NFC as of Unicode 16, RFC 8785 escapes, the rest raw UTF-8.
 
+use std::borrow::Cow;
+
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::default::{AcceptsDefault, Single};
@@ -263,7 +265,9 @@ impl AcceptsDefault<char> for char {
 impl Single for char {}
 
 impl MapKey for str {
-    const CLASS: &'static str = "text";
+    fn class() -> Cow<'static, str> {
+        "text".into()
+    }
 
     fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
         read(self)
@@ -271,7 +275,9 @@ impl MapKey for str {
 }
 
 impl MapKey for String {
-    const CLASS: &'static str = "text";
+    fn class() -> Cow<'static, str> {
+        "text".into()
+    }
 
     fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
         read(self)
@@ -279,7 +285,9 @@ impl MapKey for String {
 }
 
 impl MapKey for char {
-    const CLASS: &'static str = "text";
+    fn class() -> Cow<'static, str> {
+        "text".into()
+    }
 
     fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
         read(self.encode_utf8(&mut [0; 4]))

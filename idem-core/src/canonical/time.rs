@@ -121,6 +121,11 @@ impl Text {
         self.padded((time.nanos % NANOS).into(), 9);
     }
 
+    #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.text[1..self.len]).expect("digits, signs and colons are ASCII")
+    }
+
     fn put_into<S: Sink + ?Sized>(mut self, sink: &mut S) {
         self.push(b'"');
         sink.put(&self.text[..self.len]);

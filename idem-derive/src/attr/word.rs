@@ -34,6 +34,7 @@ impl Place {
                 "digest",
                 "timestamp",
                 "unordered",
+                "with",
             ],
             Self::Decimal => &["scale", "round"],
             Self::Timestamp => &["precision"],

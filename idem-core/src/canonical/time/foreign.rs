@@ -17,6 +17,23 @@ macro_rules! civil {
     )*};
 }
 
+/// Dates are keys of maps as well: what is offered on each day.
+macro_rules! date_key {
+    ($ty:ty) => {
+        impl MapKey for $ty {
+            fn class() -> Cow<'static, str> {
+                "date".into()
+            }
+
+            fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
+                let mut text = Text::new();
+                text.date(parts(*self));
+                read(text.as_str())
+            }
+        }
+    };
+}
+
 /// Durations with a sign, in nanoseconds.
 macro_rules! signed_durations {
     ($($ty:ty => $nanos:expr;)*) => {$(
@@ -38,7 +55,10 @@ macro_rules! signed_durations {
 mod chrono {
     use ::chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Timelike};
 
+    use std::borrow::Cow;
+
     use super::super::*;
+    use crate::canonical::MapKey;
 
     instants! {
         [Tz: TimeZone] DateTime<Tz> => |time| Instant {
@@ -56,6 +76,8 @@ mod chrono {
             text.time(clock(both.time()));
         }
     }
+
+    date_key!(NaiveDate);
 
     signed_durations! {
         TimeDelta => |delta| i128::from(delta.num_seconds()) * i128::from(NANOS) + i128::from(delta.subsec_nanos());
@@ -79,7 +101,10 @@ mod chrono {
 mod time {
     use ::time::{OffsetDateTime, PrimitiveDateTime, UtcDateTime};
 
+    use std::borrow::Cow;
+
     use super::super::*;
+    use crate::canonical::MapKey;
 
     instants! {
         [] OffsetDateTime => |time| Instant { seconds: time.unix_timestamp(), nanos: time.nanosecond() };
@@ -95,6 +120,8 @@ mod time {
             text.time(clock(both.time()));
         }
     }
+
+    date_key!(::time::Date);
 
     signed_durations! {
         ::time::Duration => |duration| duration.whole_nanoseconds();
@@ -114,7 +141,10 @@ mod time {
 mod jiff {
     use ::jiff::{SignedDuration, Timestamp, Zoned, civil};
 
+    use std::borrow::Cow;
+
     use super::super::*;
+    use crate::canonical::MapKey;
 
     instants! {
         [] Timestamp => |time| instant(*time);
@@ -130,6 +160,8 @@ mod jiff {
             text.time(clock(both.time()));
         }
     }
+
+    date_key!(civil::Date);
 
     signed_durations! {
         SignedDuration => |duration| duration.as_nanos();
