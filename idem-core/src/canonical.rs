@@ -125,7 +125,9 @@ pub mod __private {
         decimal, digest, exact, float, half_even, half_up, lowercase, ms, none, s, timestamp, trim, unordered,
         uppercase, us, verbatim,
     };
-    pub use super::composite::{Composite, Object, OneOf, Parts, Tuple, Variant, shape, write};
+    pub use super::composite::{
+        Composite, Object, OneOf, Parts, Tuple, Variant, shape, shape_at, write, write_value_at,
+    };
     pub use super::default::{AcceptsDefault, DecimalLiteral, EmptyList, Single};
     pub use super::{Canonical, Shape, Shapes, Sink};
     pub use core::iter::Iterator;

@@ -103,6 +103,22 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// The version of a command.
+    pub(crate) fn version(&self) -> Option<u32> {
+        self.attrs.version.as_ref()?.value
+    }
+
+    /// The oldest version that is asked for, which is the present one unless `oldest` says otherwise.
+    pub(crate) fn own_oldest(&self) -> u32 {
+        let oldest = self.attrs.oldest.as_ref().and_then(|given| given.value);
+        oldest.or(self.version()).unwrap_or(1)
+    }
+
+    /// The lowest `until` of the fields.
+    pub(crate) fn until(&self) -> Option<u32> {
+        self.body.fields().filter_map(Field::until).min()
+    }
+
     /// The path of idem-core.
     pub(crate) fn krate(&self) -> TokenStream {
         let given = self.attrs.krate.as_ref().and_then(|given| given.value.clone());
@@ -124,6 +140,11 @@ impl Body<'_> {
 impl Field<'_> {
     pub(crate) fn is_excluded(&self) -> bool {
         self.attrs.exclude.is_some()
+    }
+
+    /// The last version that the field was part of.
+    pub(crate) fn until(&self) -> Option<u32> {
+        self.attrs.until.as_ref()?.value
     }
 
     /// The attributes that decide how the value is written, by the words the user wrote.

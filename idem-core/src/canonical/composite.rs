@@ -36,6 +36,9 @@ pub trait Parts<T: ?Sized> {
     /// A field that is not hashed.
     fn excluded(&mut self, name: &'static str);
 
+    /// Whether fields that were part of the command up to `version` are wanted.
+    fn until(&self, version: u32) -> bool;
+
     /// An element of a tuple.
     fn element<A, F: Canonical<A> + ?Sized>(&mut self, get: impl Fn(&T) -> Option<&F>);
 
@@ -116,23 +119,40 @@ impl Kind for OneOf {
 
 /// Writes a derived type.
 pub fn write<T: Composite + ?Sized, S: Sink + ?Sized>(value: &T, sink: &mut S) {
-    let mut writer = Writer { value, sink, open: T::Kind::OPEN };
+    write_value_at(value, PRESENT, sink);
+}
+
+/// Writes a derived command with the fields that `version` had.
+pub fn write_value_at<T: Composite + ?Sized, S: Sink + ?Sized>(value: &T, version: u32, sink: &mut S) {
+    let mut writer = Writer { value, sink, version, open: T::Kind::OPEN };
     T::parts(&mut writer);
     writer.close(T::Kind::OPEN, T::Kind::CLOSE);
 }
 
 /// Describes a derived type.
 pub fn shape<T: Composite + ?Sized>(shapes: &mut Shapes) -> Shape {
-    shapes.composite::<T, super::none>(|shapes| {
-        let mut describer = Describer { shapes, described: Description::default() };
-        T::parts(&mut describer);
-        T::Kind::shape(T::DENIES_UNKNOWN, describer.described)
-    })
+    shapes.composite::<T, super::none>(|shapes| described::<T>(PRESENT, shapes))
 }
+
+/// Describes a derived command with the fields that `version` had. Inside itself it appears as it is today.
+pub fn shape_at<T: Composite + ?Sized>(version: u32, shapes: &mut Shapes) -> Shape {
+    enum ItsOwnVersion {}
+    shapes.composite::<T, ItsOwnVersion>(|shapes| described::<T>(version, shapes))
+}
+
+fn described<T: Composite + ?Sized>(version: u32, shapes: &mut Shapes) -> Shape {
+    let mut describer = Describer { shapes, version, described: Description::default() };
+    T::parts(&mut describer);
+    T::Kind::shape(T::DENIES_UNKNOWN, describer.described)
+}
+
+/// Later than any version: fields with an `until` are gone.
+const PRESENT: u32 = u32::MAX;
 
 struct Writer<'a, T: ?Sized, S: ?Sized> {
     value: &'a T,
     sink: &'a mut S,
+    version: u32,
     /// The bracket that is still to be written; empty after the first part.
     open: &'static [u8],
 }
@@ -188,6 +208,10 @@ impl<T: ?Sized, S: Sink + ?Sized> Parts<T> for Writer<'_, T, S> {
 
     fn excluded(&mut self, _: &'static str) {}
 
+    fn until(&self, version: u32) -> bool {
+        self.version <= version
+    }
+
     #[inline]
     fn element<A, F: Canonical<A> + ?Sized>(&mut self, get: impl Fn(&T) -> Option<&F>) {
         if let Some(field) = get(self.value) {
@@ -233,6 +257,7 @@ impl<T: ?Sized, S: Sink + ?Sized> Parts<T> for Writer<'_, T, S> {
 
 struct Describer<'a> {
     shapes: &'a mut Shapes,
+    version: u32,
     described: Description,
 }
 
@@ -273,6 +298,10 @@ impl<T: ?Sized> Parts<T> for Describer<'_> {
 
     fn excluded(&mut self, name: &'static str) {
         self.described.members.push(Member::Excluded { name: bare(name) });
+    }
+
+    fn until(&self, version: u32) -> bool {
+        self.version <= version
     }
 
     fn element<A, F: Canonical<A> + ?Sized>(&mut self, _: impl Fn(&T) -> Option<&F>) {

@@ -10,6 +10,7 @@ mod text;
 mod types;
 mod values;
 mod vectors;
+mod versions;
 
 /// Derives a command with one field `v` and gives its preimage.
 macro_rules! preimage {
