@@ -40,6 +40,8 @@ mod reply;
 mod state;
 
 pub use extract::{CommandFrom, Idempotent};
+/// What this crate stands on. `#[derive(IdempotentCommand)]` finds it here where idem-core is no dependency itself.
+pub use idem_core;
 pub use idem_core::{
     Call, CallClass, CallError, Claim, DownstreamKey, Failure, Fate, IdempotencyKey, IdempotentCommand, MemoryStore,
     NotCalled, Reply, Rules, Tenant,

@@ -129,6 +129,7 @@ pub mod __private {
         Composite, Object, OneOf, Parts, Tuple, Variant, shape, shape_at, write, write_value_at,
     };
     pub use super::default::{AcceptsDefault, DecimalLiteral, EmptyList, Single};
+    pub use super::shape::Wire;
     pub use super::{Canonical, Shape, Shapes, Sink};
     pub use core::iter::Iterator;
     pub use core::marker::Sized;

@@ -46,8 +46,21 @@
 /// | `rename_all = "…"` | the case of canonical names, as in `snake_case`: of the fields of a struct, the variants of an enum |
 /// | `crate = path` | where idem-core is, for crates that re-export it |
 ///
-/// `#[serde(deny_unknown_fields)]` is read, and named in the contract. Serde's names are not looked at: the wire may
-/// be spelled anew without touching the hash.
+/// # Beside serde
+///
+/// Serde's names are not looked at: the wire may be spelled anew (`rename`, `alias`) without touching the hash. What
+/// serde leaves out of the command cannot be hashed, so the [contract](crate::Contract) says where that can happen:
+///
+/// | serde's attribute | the contract says |
+/// | --- | --- |
+/// | `deny_unknown_fields` | `unknown fields: denied`; without, `not denied here`: a field ignored today may mean something after a deploy |
+/// | `flatten` on a field | `(flattened)`, and `not denied here` whatever the type says: serde does not support both |
+/// | `from`, `try_from` on the type | `not denied here`: the type that is read says for itself |
+/// | `skip`, `skip_deserializing` on a hashed field | `(not deserialized)`: right where your code fills it in, from the path or a header |
+/// | `untagged` | `(untagged)`: the first variant that fits is taken |
+/// | `other` on a variant | `(any other)`: every name that is not known is this one command |
+///
+/// `default` needs no word: absent and given at its default are one value for the handler too.
 ///
 /// # On a field
 ///

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use proc_macro2::Span;
 
-use crate::attr::decimal_literal;
+use crate::attr::{Wire, decimal_literal};
 use crate::ctxt::Ctxt;
 use crate::model::{Body, Derive, Field, Input, Shape};
 
@@ -198,6 +198,15 @@ fn check_only_members_have_names_and_defaults(ctxt: &Ctxt, input: &Input<'_>) {
         }
         if let Some(given) = &field.attrs.rename {
             ctxt.error(given.span, "a field without a name is known by its place; give it a name to rename it");
+        }
+        if let Some((Wire::NotDeserialized, span)) = field.wire
+            && !field.is_excluded()
+        {
+            ctxt.error(
+                span,
+                "serde does not read this value, so what a client sends for it makes no difference; exclude it, or give \
+                 it a name, which the contract can tell",
+            );
         }
         if let Some(given) = &field.attrs.until {
             ctxt.error(

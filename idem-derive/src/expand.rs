@@ -8,7 +8,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericParam, Generics, WherePredicate, parse_quote};
 
-use crate::attr::{DefaultValue, decimal_literal};
+use crate::attr::{DefaultValue, Wire, decimal_literal};
 use crate::model::{Body, Derive, Field, Input, Shape, Variant, mentions};
 
 pub(crate) fn expand(input: &Input<'_>) -> TokenStream {
@@ -168,6 +168,8 @@ fn object_parts(fields: &[Field<'_>], projection: Projection<'_>) -> TokenStream
                 },
                 None => quote_spanned!(span=> __parts.member::<#attributes, #ty>(#name, #get);),
             };
+            let wire = field.wire.map(|(wire, _)| wire_note(wire));
+            let member = quote!(#wire #member);
             match field.until().map(Literal::u32_unsuffixed) {
                 Some(until) => quote! {
                     if __parts.until(#until) {
@@ -208,7 +210,9 @@ fn one_of_parts(variants: &[Variant<'_>]) -> TokenStream {
             };
             let argument = if parts.is_empty() { quote!(_) } else { quote!(__parts) };
             let other = (!is_only).then(|| quote!(_ => false,));
+            let wire = variant.wire.map(wire_note);
             quote! {
+                #wire
                 __parts.variant(
                     #name,
                     _idem::Variant::#shape,
@@ -221,6 +225,17 @@ fn one_of_parts(variants: &[Variant<'_>]) -> TokenStream {
             }
         })
         .collect()
+}
+
+/// Names how the next part comes in.
+fn wire_note(wire: Wire) -> TokenStream {
+    let wire = match wire {
+        Wire::NotDeserialized => quote!(NotDeserialized),
+        Wire::Flattened => quote!(Flattened),
+        Wire::Untagged => quote!(Untagged),
+        Wire::AnyOther => quote!(AnyOther),
+    };
+    quote!(__parts.wire(_idem::Wire::#wire);)
 }
 
 fn row_part(field: &Field<'_>, method: &str, projection: &Projection<'_>) -> TokenStream {

@@ -3,7 +3,7 @@
 
 use super::compare::same_text;
 use super::default::AcceptsDefault;
-use super::shape::Member;
+use super::shape::{self, Member, Wire};
 use super::{Canonical, Shape, Shapes, Sink};
 
 /// What the derive implements for a type with parts.
@@ -38,6 +38,9 @@ pub trait Parts<T: ?Sized> {
 
     /// Whether fields that were part of the command up to `version` are wanted.
     fn until(&self, version: u32) -> bool;
+
+    /// How the next member or variant comes in, if not as it stands.
+    fn wire(&mut self, _: Wire) {}
 
     /// An element of a tuple.
     fn element<A, F: Canonical<A> + ?Sized>(&mut self, get: impl Fn(&T) -> Option<&F>);
@@ -267,14 +270,17 @@ pub struct Description {
     members: Vec<Member>,
     elements: Vec<Shape>,
     inner: Option<Shape>,
-    variants: Vec<(String, Option<Shape>)>,
+    variants: Vec<shape::Variant>,
+    /// Of the part that comes next.
+    wire: Option<Wire>,
 }
 
 impl Describer<'_> {
     fn hashed<A, F: Canonical<A> + ?Sized>(&mut self, name: &str, default: Option<String>) {
+        let wire = self.described.wire.take();
         match F::shape(self.shapes) {
             Shape::Nothing => {}
-            shape => self.described.members.push(Member::Hashed { name: bare(name), shape, default }),
+            shape => self.described.members.push(Member::Hashed { name: bare(name), wire, shape, default }),
         }
     }
 }
@@ -304,6 +310,10 @@ impl<T: ?Sized> Parts<T> for Describer<'_> {
         self.version <= version
     }
 
+    fn wire(&mut self, wire: Wire) {
+        self.described.wire = Some(wire);
+    }
+
     fn element<A, F: Canonical<A> + ?Sized>(&mut self, _: impl Fn(&T) -> Option<&F>) {
         let shape = F::shape(self.shapes);
         self.described.elements.push(shape);
@@ -320,6 +330,7 @@ impl<T: ?Sized> Parts<T> for Describer<'_> {
         _: impl Fn(&T) -> bool,
         fields: impl FnOnce(&mut Self),
     ) {
+        let wire = self.described.wire.take();
         let whole = std::mem::take(&mut self.described);
         fields(self);
         let held = std::mem::replace(&mut self.described, whole);
@@ -329,7 +340,7 @@ impl<T: ?Sized> Parts<T> for Describer<'_> {
             Variant::Tuple => Some(Shape::Tuple(held.elements)),
             Variant::Object => Some(Shape::Object { denies_unknown: false, members: held.members }),
         };
-        self.described.variants.push((bare(name), shape));
+        self.described.variants.push(shape::Variant { name: bare(name), wire, shape });
     }
 }
 
