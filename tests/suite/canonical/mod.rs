@@ -34,7 +34,7 @@ macro_rules! canonical {
     }};
 }
 
-use {canonical, preimage};
+pub(crate) use {canonical, preimage};
 
 /// Fails unless all the texts differ.
 #[track_caller]
