@@ -7,65 +7,88 @@ use crate::contract::Contract;
 /// What generated code calls.
 #[doc(hidden)]
 pub mod __private {
-    pub use super::{Alone, Lineage, assert_lineage, contract_at, keeps, write_at};
+    pub use super::{assert_lineage, contract_at, contract_of_own, keeps, write_at, write_by_own};
 }
 
-/// The versions that a command's own fields say, and the frozen struct that says the ones before.
-pub trait Lineage<C: IdempotentCommand>: Sized {
-    /// Whether the frozen structs keep the version.
-    fn keeps(version: u32) -> bool;
-
-    /// Writes the command by the rules of a frozen struct.
-    fn write_at<S: Sink + ?Sized>(command: &C, version: u32, sink: &mut S) -> bool;
-
-    /// The contract of a frozen struct.
-    fn contract_at(version: u32) -> Option<Contract>;
+/// What an old command is in today's terms. Every `From` is one.
+#[diagnostic::on_unimplemented(
+    message = "`previous = {Old}` needs the way back: `impl From<{Old}> for {Self}`",
+    label = "what an old command means today is not said",
+    note = "a version says a command only if the way there and back gives it again; without, a conversion that forgets a field would replay the wrong answer"
+)]
+pub trait WayBack<Old>: Sized {
+    /// Today's command.
+    fn back(old: Old) -> Self;
 }
 
-/// No frozen struct.
-#[derive(Debug)]
-pub enum Alone {}
-
-impl<C: IdempotentCommand> Lineage<C> for Alone {
-    fn keeps(_: u32) -> bool {
-        false
-    }
-
-    fn write_at<S: Sink + ?Sized>(_: &C, _: u32, _: &mut S) -> bool {
-        false
-    }
-
-    fn contract_at(_: u32) -> Option<Contract> {
-        None
+impl<Old, C: From<Old>> WayBack<Old> for C {
+    fn back(old: Old) -> Self {
+        old.into()
     }
 }
 
-impl<C, Old> Lineage<C> for (Old,)
+/// Today's command in old terms, if it can be said in them. Every `TryFrom` of a reference is one.
+#[diagnostic::on_unimplemented(
+    message = "`previous = {Self}` needs the way there: `impl TryFrom<&{C}> for {Self}`",
+    label = "how today's command was said in that version is not known",
+    note = "it fails for what that version could not say; where it never fails, `impl From<&{C}> for {Self}` does as well"
+)]
+pub trait WayThere<C>: Sized {
+    /// The old command.
+    fn there(command: &C) -> Option<Self>;
+}
+
+impl<C, Old: for<'c> TryFrom<&'c C>> WayThere<C> for Old {
+    fn there(command: &C) -> Option<Self> {
+        command.try_into().ok()
+    }
+}
+
+/// [`IdempotentCommand::keeps`] beside a frozen struct. `own` is the oldest version that the command's own fields say.
+pub fn keeps<C: IdempotentCommand, Old: IdempotentCommand>(own: u32, version: u32) -> bool {
+    (own..=C::VERSION).contains(&version) || (C::OLDEST..own).contains(&version) && Old::keeps(version)
+}
+
+/// [`IdempotentCommand::contract_at`] beside a frozen struct.
+pub fn contract_at<C: IdempotentCommand, Old: IdempotentCommand>(own: u32, version: u32) -> Option<Contract> {
+    if version >= own {
+        return contract_of_own::<C>(version);
+    }
+    (version >= C::OLDEST).then(|| Old::contract_at(version)).flatten()
+}
+
+/// [`IdempotentCommand::write_at`] beside a frozen struct.
+pub fn write_at<C, Old, S>(own: u32, command: &C, version: u32, sink: &mut S) -> bool
 where
-    C: IdempotentCommand + From<Old>,
-    Old: IdempotentCommand + for<'c> TryFrom<&'c C>,
+    C: IdempotentCommand + WayBack<Old>,
+    Old: IdempotentCommand + WayThere<C>,
+    S: Sink + ?Sized,
 {
-    fn keeps(version: u32) -> bool {
-        Old::keeps(version)
+    if version >= own {
+        return write_by_own(command, version, sink);
     }
+    if version < C::OLDEST {
+        return false;
+    }
+    let Some(old) = Old::there(command) else { return false };
+    // Taken down before the way back, which takes the old command.
+    let mut text = Vec::new();
+    if !old.write_at(version, &mut text as &mut dyn Sink) || !is_one(command, &C::back(old)) {
+        return false;
+    }
+    sink.put(&text);
+    true
+}
 
-    fn write_at<S: Sink + ?Sized>(command: &C, version: u32, sink: &mut S) -> bool {
-        let Ok(old) = Old::try_from(command) else { return false };
-        // Written before the way back consumes it: most commands of old records can be said.
-        let mut text = Vec::new();
-        if !old.write_at(version, &mut text as &mut dyn Sink) {
-            return false;
-        }
-        if !is_one(command, &C::from(old)) {
-            return false;
-        }
-        sink.put(&text);
-        true
-    }
+/// [`IdempotentCommand::contract_at`] for a version that the command's own fields say.
+pub fn contract_of_own<C: IdempotentCommand>(version: u32) -> Option<Contract> {
+    let is_own = (C::OLDEST..=C::VERSION).contains(&version);
+    is_own.then(|| Contract::new(C::OPERATION, version, |shapes| C::shape_at(version, shapes)))
+}
 
-    fn contract_at(version: u32) -> Option<Contract> {
-        Old::contract_at(version)
-    }
+/// [`IdempotentCommand::write_at`] for a version that the command's own fields say.
+pub fn write_by_own<C: IdempotentCommand, S: Sink + ?Sized>(command: &C, version: u32, sink: &mut S) -> bool {
+    (C::OLDEST..=C::VERSION).contains(&version) && write_envelope(command, version, sink)
 }
 
 /// Whether two commands are one by today's rules, fields that are only kept for older versions included: what the old
@@ -77,33 +100,6 @@ fn is_one<C: IdempotentCommand>(command: &C, back: &C) -> bool {
         text
     };
     text(command) == text(back)
-}
-
-/// [`IdempotentCommand::keeps`]. `own` is the oldest version that the command's own fields say.
-pub fn keeps<C: IdempotentCommand, L: Lineage<C>>(own: u32, version: u32) -> bool {
-    (own..=C::VERSION).contains(&version) || (C::OLDEST..own).contains(&version) && L::keeps(version)
-}
-
-/// [`IdempotentCommand::write_at`].
-pub fn write_at<C: IdempotentCommand, L: Lineage<C>, S: Sink + ?Sized>(
-    own: u32,
-    command: &C,
-    version: u32,
-    sink: &mut S,
-) -> bool {
-    if version >= own {
-        return version <= C::VERSION && write_envelope(command, version, sink);
-    }
-    version >= C::OLDEST && L::write_at(command, version, sink)
-}
-
-/// [`IdempotentCommand::contract_at`].
-pub fn contract_at<C: IdempotentCommand, L: Lineage<C>>(own: u32, version: u32) -> Option<Contract> {
-    if version >= own {
-        return (version <= C::VERSION)
-            .then(|| Contract::new(C::OPERATION, version, |shapes| C::shape_at(version, shapes)));
-    }
-    (version >= C::OLDEST).then(|| L::contract_at(version)).flatten()
 }
 
 /// Refuses, while compiling, a `previous` that is no earlier version of the same operation. `until` is the lowest one

@@ -83,9 +83,11 @@ pub(super) fn case(ctxt: &Ctxt, item: &Item) -> Option<Case> {
     let literal = literal_string(ctxt, item)?;
     let case = Case::named(&literal.value());
     if case.is_none() {
-        let nearest = nearest(&literal.value(), Case::NAMES);
-        let hint = nearest.map_or_else(|| Case::NAMES.join("`, `"), str::to_owned);
-        ctxt.error(literal.span(), format!("not a case that idem knows; did you mean `{hint}`?"));
+        let hint = match nearest(&literal.value(), Case::NAMES) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("it is one of `{}`", Case::NAMES.join("`, `")),
+        };
+        ctxt.error(literal.span(), format!("not a case that idem knows; {hint}"));
     }
     case
 }

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{GenericParam, Generics, Lifetime, Type, parse_quote};
 
 use super::generated;
@@ -51,25 +52,33 @@ fn versions(input: &Input<'_>) -> TokenStream {
     if previous.is_none() && given_oldest.is_none() {
         return quote!(#writes);
     }
-    let (oldest, own, lineage) = match previous {
-        None => (quote!(#given_oldest), quote!(Self::OLDEST), quote!(_idem::Alone)),
+    let oldest = match previous {
+        None => quote!(#given_oldest),
         Some((span, previous)) => {
             let oldest = given_oldest.as_ref().map_or_else(|| quote!(_idem::None), |n| quote!(_idem::Some(#n)));
-            let until = input.until().map_or_else(
-                || quote!(Self::VERSION),
-                |n| {
-                    let until = Literal::u32_unsuffixed(n);
-                    quote!(#until)
-                },
-            );
-            let span = generated(span);
-            let oldest = quote_spanned!(span=> _idem::assert_lineage::<Self, #previous>(#oldest, #until));
+            let until = input.until().map(Literal::u32_unsuffixed);
+            let until = until.map_or_else(|| quote!(Self::VERSION), |until| quote!(#until));
+            quote_spanned!(generated(span)=> _idem::assert_lineage::<Self, #previous>(#oldest, #until))
+        }
+    };
+    let [keeps, contract_at, write_at] = match previous {
+        None => [
+            quote!((Self::OLDEST..=Self::VERSION).contains(&__version)),
+            quote!(_idem::contract_of_own::<Self>(__version)),
+            quote!(_idem::write_by_own::<Self, __S>(self, __version, __sink)),
+        ],
+        Some((_, previous)) => {
             // Where `oldest` is not given, the fields say the present version alone.
             let own = match given_oldest {
                 Some(_) => quote!(<#previous as _idem::IdempotentCommand>::VERSION + 1),
                 None => quote!(Self::VERSION),
             };
-            (oldest, own, quote!((#previous,)))
+            let span = generated(previous.span());
+            [
+                quote_spanned!(span=> _idem::keeps::<Self, #previous>(#own, __version)),
+                quote_spanned!(span=> _idem::contract_at::<Self, #previous>(#own, __version)),
+                quote_spanned!(span=> _idem::write_at::<Self, #previous, __S>(#own, self, __version, __sink)),
+            ]
         }
     };
     let by_version = input.until().map(|_| {
@@ -88,15 +97,15 @@ fn versions(input: &Input<'_>) -> TokenStream {
         #writes
 
         fn keeps(__version: _idem::u32) -> _idem::bool {
-            _idem::keeps::<Self, #lineage>(#own, __version)
+            #keeps
         }
 
         fn contract_at(__version: _idem::u32) -> _idem::Option<_idem::Contract> {
-            _idem::contract_at::<Self, #lineage>(#own, __version)
+            #contract_at
         }
 
         fn write_at<__S: _idem::Sink + ?_idem::Sized>(&self, __version: _idem::u32, __sink: &mut __S) -> _idem::bool {
-            _idem::write_at::<Self, #lineage, __S>(#own, self, __version, __sink)
+            #write_at
         }
 
         #by_version
