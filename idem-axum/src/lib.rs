@@ -50,6 +50,8 @@ pub use builder::{IdemBuilder, Profile};
 pub use code::{Code, Next};
 pub use extract::{CommandFrom, Idempotent};
 pub use gate::StillRunning;
+/// What this crate stands on. `#[derive(IdempotentCommand)]` finds it here where idem-core is no dependency itself.
+pub use idem_core;
 pub use idem_core::{
     Call, CallClass, CallError, Claim, DownstreamKey, Failure, Fate, IdempotencyKey, IdempotentCommand, MemoryStore,
     NotCalled, Reply, ResourceRef, Rules, Tenant,

@@ -13,6 +13,7 @@ mod composite;
 mod default;
 mod forward;
 mod number;
+mod refused;
 pub mod shape;
 mod text;
 mod time;
@@ -76,9 +77,9 @@ impl Sink for Vec<u8> {
     message = "`{Self}` has no canonical form here (attributes: `{A}`)",
     label = "cannot be part of a command hash like this",
     note = "a struct or enum of yours: add `#[derive(Canonical)]` to it; its fields carry their own attributes",
-    note = "an amount: `Decimal` with `#[idem(decimal(scale = 2))]`; a float that is no amount: `#[idem(float)]` (feature `float`)",
-    note = "`uppercase`, `lowercase`, `trim` and `verbatim` are for text, `decimal(..)` for `Decimal`, also inside `Option`, `Vec`, `Box` and maps",
-    note = "not part of what the client asks for (trace ids, secrets, clocks): `#[idem(exclude)]`"
+    note = "a type of `chrono`, `time`, `jiff`, `uuid` or `serde_json`: switch on the feature of that name",
+    note = "`uppercase`, `lowercase`, `trim` and `verbatim` are for text, `decimal(..)` for `Decimal`, `timestamp(..)` for instants, `unordered` for lists, `digest` for bytes; all but the last two reach into `Option`, `Vec`, `Box` and maps",
+    note = "not part of what the client asks for (trace ids, clocks, secrets such as `SecretString`): `#[idem(exclude)]`"
 )]
 pub trait Canonical<A = none> {
     /// Whether the value's own text can be `null`, so that an `Option` around it needs brackets.
@@ -126,8 +127,11 @@ pub mod __private {
         uppercase, us, verbatim,
     };
     pub use super::collection::{MapKey, class_of_names};
-    pub use super::composite::{Composite, Object, OneOf, Parts, Tuple, Variant, shape, write};
+    pub use super::composite::{
+        Composite, Object, OneOf, Parts, Tuple, Variant, shape, shape_at, write, write_value_at,
+    };
     pub use super::default::{AcceptsDefault, DecimalLiteral, EmptyList, Single};
+    pub use super::shape::Wire;
     pub use super::{Canonical, Shape, Shapes, Sink};
     pub use core::iter::Iterator;
     pub use core::marker::Sized;

@@ -1,6 +1,11 @@
 //! What a command says of itself.
 
-use crate::canonical::{Canonical, Sink, write_bare};
+mod versions;
+
+#[doc(hidden)]
+pub use versions::__private;
+
+use crate::canonical::{Canonical, Shape, Shapes, Sink, write_bare};
 use crate::contract::Contract;
 use crate::hash::{CommandHash, FORM, Verdict};
 
@@ -54,17 +59,29 @@ pub trait IdempotentCommand: Canonical {
     /// The version of the contract, 1 to 2^31-1. A change that moves hashes gets a new one.
     const VERSION: u32;
 
-    /// The oldest version whose hashes this build can still compute.
+    /// The oldest version whose hashes this build can still compute, from `oldest = N` or `previous = Old`.
     const OLDEST: u32 = Self::VERSION;
 
-    /// The hash by the rules of `version`, if this build keeps them and the command can be said in them.
-    fn hash_at(&self, version: u32) -> Option<CommandHash> {
-        (version == Self::VERSION).then(|| CommandHash::of(version, |sink| write_envelope(self, sink)))
+    /// The version that new records are written in where it can say the command, from `writes = N`.
+    const WRITES: u32 = Self::VERSION;
+
+    /// Whether this build keeps the rules of `version`. Between [`OLDEST`](Self::OLDEST) and
+    /// [`VERSION`](Self::VERSION) a version may be missing: one that `previous` leaps over.
+    fn keeps(version: u32) -> bool {
+        version == Self::VERSION
     }
 
-    /// The hash that a new record keeps.
+    /// The hash by the rules of `version`. `None` if this build does not keep them, or if they cannot say the command:
+    /// it asks for something that had no words then.
+    fn hash_at(&self, version: u32) -> Option<CommandHash> {
+        CommandHash::of(version, |hasher| self.write_at(version, hasher))
+    }
+
+    /// The hash that a new record keeps: by the lowest version from [`WRITES`](Self::WRITES) on that can say the
+    /// command.
     fn command_hash(&self) -> CommandHash {
-        CommandHash::of(Self::VERSION, |sink| write_envelope(self, sink))
+        let said = (Self::WRITES..=Self::VERSION).find_map(|version| self.hash_at(version));
+        said.expect("a command can be said in its own version")
     }
 
     /// Compares the command with a record's hash, by the rules that wrote the record.
@@ -72,7 +89,7 @@ pub trait IdempotentCommand: Canonical {
         if stored.form() > FORM || stored.version() > Self::VERSION {
             return Verdict::Newer;
         }
-        if stored.form() < FORM || stored.version() < Self::OLDEST {
+        if stored.form() < FORM || !Self::keeps(stored.version()) {
             return Verdict::Retired;
         }
         match self.hash_at(stored.version()) {
@@ -85,24 +102,54 @@ pub trait IdempotentCommand: Canonical {
     ///
     /// It holds the command's data in the clear; keep it out of logs where the data is.
     fn preimage(&self) -> String {
-        let mut text = Vec::new();
-        write_envelope(self, &mut text as &mut dyn Sink);
-        String::from_utf8(text).expect("canonical text is put together from whole UTF-8 strings")
+        let said = (Self::WRITES..=Self::VERSION).find_map(|version| self.preimage_at(version));
+        said.expect("a command can be said in its own version")
     }
 
-    /// What decides the hash, for review and for comparison with yesterday's.
+    /// The text that [`hash_at`](Self::hash_at) takes the hash of.
+    fn preimage_at(&self, version: u32) -> Option<String> {
+        let mut text = Vec::new();
+        let said = self.write_at(version, &mut text as &mut dyn Sink);
+        said.then(|| String::from_utf8(text).expect("canonical text is put together from whole UTF-8 strings"))
+    }
+
+    /// What decides the hash at the present version, for review and for comparison with yesterday's.
     fn contract() -> Contract {
         Contract::new(Self::OPERATION, Self::VERSION, Self::shape)
     }
+
+    /// What decides the hash by the rules of `version`, if this build [`keeps`](Self::keeps) them.
+    fn contract_at(version: u32) -> Option<Contract> {
+        (version == Self::VERSION).then(Self::contract)
+    }
+
+    /// Writes the preimage by the rules of `version`. Writes nothing and says `false` if there is none.
+    #[doc(hidden)]
+    fn write_at<S: Sink + ?Sized>(&self, version: u32, sink: &mut S) -> bool {
+        version == Self::VERSION && write_envelope(self, version, sink)
+    }
+
+    /// Writes the value with the fields that `version` had. Derived where a field has an `until`.
+    #[doc(hidden)]
+    fn write_value_at<S: Sink + ?Sized>(&self, _version: u32, sink: &mut S) {
+        self.write(sink);
+    }
+
+    /// Describes what [`write_value_at`](Self::write_value_at) writes.
+    #[doc(hidden)]
+    fn shape_at(_version: u32, shapes: &mut Shapes) -> Shape {
+        Self::shape(shapes)
+    }
 }
 
-/// Writes the whole preimage of a command at its own version.
-fn write_envelope<C: IdempotentCommand + ?Sized, S: Sink + ?Sized>(command: &C, sink: &mut S) {
+/// Writes the whole preimage of a command by its own rules. Always `true`, which is to say: it can be said in them.
+fn write_envelope<C: IdempotentCommand + ?Sized, S: Sink + ?Sized>(command: &C, version: u32, sink: &mut S) -> bool {
     sink.put(br#"["idem/1","#);
     <str as Canonical>::write(C::OPERATION, sink);
     sink.put(b",");
-    write_bare(C::VERSION, sink);
+    write_bare(version, sink);
     sink.put(b",");
-    command.write(sink);
+    command.write_value_at(version, sink);
     sink.put(b"]");
+    true
 }

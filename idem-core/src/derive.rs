@@ -39,18 +39,35 @@
 /// | --- | --- |
 /// | `operation = "…"` | the name the command is hashed under: ASCII letters, digits, `_`, `-`, `.` |
 /// | `version = N` | the version of the contract, 1 to 2^31-1 |
+/// | `previous = Old` | the frozen struct of the version before, see [versions](#versions) |
+/// | `oldest = N` | the oldest version that is still compared with |
+/// | `writes = N` | new records are written in the lowest version from N on that can say the command |
 /// | `allow_empty` | there is nothing to hash, on purpose |
 /// | `rename_all = "…"` | the case of canonical names, as in `snake_case`: of the fields of a struct, the variants of an enum |
 /// | `crate = path` | where idem-core is, for crates that re-export it |
 ///
-/// `#[serde(deny_unknown_fields)]` is read, and named in the contract. Serde's names are not looked at: the wire may
-/// be spelled anew without touching the hash.
+/// # Beside serde
+///
+/// Serde's names are not looked at: the wire may be spelled anew (`rename`, `alias`) without touching the hash. What
+/// serde leaves out of the command cannot be hashed, so the [contract](crate::Contract) says where that can happen:
+///
+/// | serde's attribute | the contract says |
+/// | --- | --- |
+/// | `deny_unknown_fields` | `unknown fields: denied`; without, `not denied here`: a field ignored today may mean something after a deploy |
+/// | `flatten` on a field | `(flattened)`, and `not denied here` whatever the type says: serde does not support both |
+/// | `from`, `try_from` on the type | `not denied here`: the type that is read says for itself |
+/// | `skip`, `skip_deserializing` on a hashed field | `(not deserialized)`: right where your code fills it in, from the path or a header |
+/// | `untagged` | `(untagged)`: the first variant that fits is taken |
+/// | `other` on a variant | `(any other)`: every name that is not known is this one command |
+///
+/// `default` needs no word: absent and given at its default are one value for the handler too.
 ///
 /// # On a field
 ///
 /// | attribute | meaning |
 /// | --- | --- |
 /// | `exclude` | not part of what the client asks for, never hashed; its type needs nothing |
+/// | `until = N` | a field that has gone: version N still hashes it, later ones do not |
 /// | `decimal(scale = N)` | a `Decimal` with at least N places; never rounded, so 10.005 stays another amount than 10.00 |
 /// | `decimal(scale = N, round = "half_even")` | rounds first (or `"half_up"`, away from zero): only where the API itself takes the rounded amounts for one |
 /// | `default = D` | absent, `None` and D are one: text, a number, `true`, `[]`, or a value of the field's own type |
@@ -65,6 +82,60 @@
 /// | `rename = "…"` | the canonical name, also on a variant |
 ///
 /// A default does not fill the field in: the handler still sees `None`.
+///
+/// # Versions
+///
+/// A record is compared [by the rules that wrote it](crate::IdempotentCommand::verdict), so a deploy must still know
+/// them as long as its records live. Adding an `Option` or a field with a default, a new variant, another order, a wider
+/// integer: hashes stay, and there is nothing to do. A field goes: the version goes up by one, the field stays with
+/// `until` for as long, and `oldest` says how far back. Anything else: the struct as it was is kept under another name,
+/// with the structs inside it, and the conversions say what one is in terms of the other:
+///
+/// ```
+/// use idem_core::{IdempotentCommand, Verdict};
+///
+/// #[derive(IdempotentCommand)]
+/// #[idem(operation = "create_payment", version = 1)]
+/// struct CreatePaymentV1 {
+///     merchant_ref: String,
+/// }
+///
+/// #[derive(IdempotentCommand)]
+/// #[idem(operation = "create_payment", version = 2, previous = CreatePaymentV1)]
+/// struct CreatePayment {
+///     merchant_reference: String,
+///     capture: bool,
+/// }
+///
+/// /// What version 1 did without saying so.
+/// impl From<CreatePaymentV1> for CreatePayment {
+///     fn from(old: CreatePaymentV1) -> Self {
+///         Self { merchant_reference: old.merchant_ref, capture: true }
+///     }
+/// }
+///
+/// impl TryFrom<&CreatePayment> for CreatePaymentV1 {
+///     type Error = &'static str;
+///
+///     fn try_from(today: &CreatePayment) -> Result<Self, Self::Error> {
+///         if !today.capture {
+///             return Err("version 1 always captured");
+///         }
+///         Ok(Self { merchant_ref: today.merchant_reference.clone() })
+///     }
+/// }
+///
+/// let yesterday = CreatePaymentV1 { merchant_ref: "m-1".into() }.command_hash();
+/// let retry = CreatePayment { merchant_reference: "m-1".into(), capture: true };
+/// assert_eq!(retry.verdict(&yesterday), Verdict::Same);
+/// let other = CreatePayment { capture: false, ..retry };
+/// assert_eq!(other.verdict(&yesterday), Verdict::Different);
+/// ```
+///
+/// A conversion that forgets a field cannot make two commands one: a version says a command only if the way back
+/// gives today's command again, and a command that it cannot say is [`Different`](crate::Verdict::Different). `previous`
+/// may have a `previous` of its own. For a rolling deploy, the first release with version 2 says `writes = 1`: it
+/// understands both, and what it writes is understood by the one before.
 ///
 /// Attributes reach through `Option`, `Vec`, `Box`, references, map values, newtypes and type aliases. One that means
 /// nothing on the field's type is a compile error:

@@ -65,12 +65,14 @@ impl CommandHash {
         &self.digest
     }
 
-    /// Takes the hash of the text that `write` streams.
-    pub(crate) fn of(version: u32, write: impl FnOnce(&mut Hasher)) -> Self {
+    /// Takes the hash of the text that `write` streams, if it says that there is one.
+    pub(crate) fn of(version: u32, write: impl FnOnce(&mut Hasher) -> bool) -> Option<Self> {
         let mut hasher = Hasher { sha: Sha256::new(), held: [0; HELD], len: 0 };
-        write(&mut hasher);
+        if !write(&mut hasher) {
+            return None;
+        }
         hasher.sha.update(&hasher.held[..hasher.len]);
-        Self { form: FORM, version, digest: hasher.sha.finalize().into() }
+        Some(Self { form: FORM, version, digest: hasher.sha.finalize().into() })
     }
 }
 

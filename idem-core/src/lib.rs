@@ -59,7 +59,9 @@ pub use store::{Store, StoreError};
 #[doc(hidden)]
 pub mod __private {
     pub use crate::canonical::__private::*;
+    pub use crate::command::__private::*;
     pub use crate::command::IdempotentCommand;
+    pub use crate::contract::Contract;
     #[cfg(feature = "snapshot")]
     pub use crate::snapshot::{Snapshot, snapshot};
     #[cfg(feature = "snapshot")]

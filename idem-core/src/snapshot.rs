@@ -95,9 +95,11 @@ fn text<C: IdempotentCommand>(samples: &[(&str, &C)]) -> String {
     for (label, sample) in samples {
         assert!(labels.insert(label), "two samples of `{}` are labelled {label:?}", C::OPERATION);
         let label = visible(&serde_json::Value::from(*label).to_string());
-        let preimage = visible(&sample.preimage());
-        write!(text, "\nsample {label}\n  preimage: {preimage}\n  hash: {}\n", sample.command_hash())
-            .expect("a String takes everything");
+        // The file is the present version's, whatever new records are still written in.
+        let said = sample.preimage_at(C::VERSION).zip(sample.hash_at(C::VERSION));
+        let (preimage, hash) = said.expect("a command can be said in its own version");
+        let preimage = visible(&preimage);
+        write!(text, "\nsample {label}\n  preimage: {preimage}\n  hash: {hash}\n").expect("a String takes everything");
     }
     text
 }

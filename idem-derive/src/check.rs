@@ -1,10 +1,12 @@
 //! What each attribute alone cannot tell: rules across the fields of a type.
 
+mod versions;
+
 use std::collections::HashSet;
 
 use proc_macro2::Span;
 
-use crate::attr::decimal_literal;
+use crate::attr::{Wire, decimal_literal};
 use crate::ctxt::Ctxt;
 use crate::model::{Body, Derive, Field, Input, Shape};
 
@@ -13,6 +15,7 @@ pub(crate) fn check(ctxt: &Ctxt, input: &Input<'_>) {
     check_has_variants(ctxt, input);
     check_command_is_named(ctxt, input);
     check_value_is_no_command(ctxt, input);
+    versions::check(ctxt, input);
     check_something_to_hash(ctxt, input);
     check_names_are_unique(ctxt, input);
     for field in input.body.fields() {
@@ -84,6 +87,9 @@ fn check_value_is_no_command(ctxt: &Ctxt, input: &Input<'_>) {
     let spans = [
         ("operation", attrs.operation.as_ref().map(|given| given.span)),
         ("version", attrs.version.as_ref().map(|given| given.span)),
+        ("oldest", attrs.oldest.as_ref().map(|given| given.span)),
+        ("writes", attrs.writes.as_ref().map(|given| given.span)),
+        ("previous", attrs.previous.as_ref().map(|given| given.span)),
         ("allow_empty", attrs.allow_empty.as_ref().map(|given| given.span)),
     ];
     for (word, span) in spans {
@@ -101,7 +107,7 @@ fn check_something_to_hash(ctxt: &Ctxt, input: &Input<'_>) {
     if input.derive != Derive::Command || input.attrs.allow_empty.is_some() {
         return;
     }
-    let counts = |fields: &[Field<'_>]| fields.iter().any(|field| !field.is_excluded());
+    let counts = |fields: &[Field<'_>]| fields.iter().any(|field| !field.is_excluded() && field.attrs.until.is_none());
     let is_empty = match &input.body {
         Body::Object(fields) | Body::Tuple(fields) | Body::Newtype(fields) => !counts(fields),
         Body::OneOf(_) | Body::Union(_) => false,
@@ -142,7 +148,8 @@ fn check_excluded_alone(ctxt: &Ctxt, field: &Field<'_>) {
         return;
     }
     let default = field.attrs.default.as_ref().map(|given| ("default", given.span));
-    for (word, span) in field.rules().into_iter().chain(default) {
+    let until = field.attrs.until.as_ref().map(|given| ("until", given.span));
+    for (word, span) in field.rules().into_iter().chain(default).chain(until) {
         ctxt.error(span, format!("`{word}` has no effect on an excluded field; take one of the two out"));
     }
 }
@@ -200,6 +207,21 @@ fn check_only_members_have_names_and_defaults(ctxt: &Ctxt, input: &Input<'_>) {
         }
         if let Some(given) = &field.attrs.rename {
             ctxt.error(given.span, "a field without a name is known by its place; give it a name to rename it");
+        }
+        if let Some((Wire::NotDeserialized, span)) = field.wire
+            && !field.is_excluded()
+        {
+            ctxt.error(
+                span,
+                "serde does not read this value, so what a client sends for it makes no difference; exclude it, or give \
+                 it a name, which the contract can tell",
+            );
+        }
+        if let Some(given) = &field.attrs.until {
+            ctxt.error(
+                given.span,
+                "a field without a name cannot go: those behind it would move; keep it in `previous`",
+            );
         }
     }
 }

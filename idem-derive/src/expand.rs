@@ -1,14 +1,15 @@
 //! Writes the implementations.
 
+mod command;
 mod key;
 mod newtype;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericParam, Generics, WherePredicate, parse_quote};
 
-use crate::attr::{DefaultValue, decimal_literal};
+use crate::attr::{DefaultValue, Wire, decimal_literal};
 use crate::model::{Body, Derive, Field, Input, Shape, Variant, mentions};
 
 pub(crate) fn expand(input: &Input<'_>) -> TokenStream {
@@ -23,7 +24,7 @@ pub(crate) fn expand(input: &Input<'_>) -> TokenStream {
         Body::Union(_) => TokenStream::new(),
     };
     let key = key::key(input);
-    in_own_scope(input, quote!(#value #key), command(input, &bounds(input)))
+    in_own_scope(input, quote!(#value #key), command::command(input, &bounds(input)))
 }
 
 /// What is left of a type with mistakes: the errors, and implementations without a body, so that the places that use
@@ -58,7 +59,7 @@ pub(crate) fn stub(input: &Input<'_>, errors: Vec<syn::Error>) -> TokenStream {
         #[automatically_derived]
         impl #any_attributes _idem::Single<__A> for #ident #types #clause {}
     };
-    let scope = in_own_scope(input, value, command(input, input.generics));
+    let scope = in_own_scope(input, value, command::plain(input, input.generics));
     quote!(#(#errors)* #scope)
 }
 
@@ -73,24 +74,6 @@ fn in_own_scope(input: &Input<'_>, value: TokenStream, command: TokenStream) -> 
 
             #command
         };
-    }
-}
-
-fn command(input: &Input<'_>, generics: &Generics) -> TokenStream {
-    if input.derive != Derive::Command {
-        return TokenStream::new();
-    }
-    let ident = input.ident;
-    let (impls, types, clause) = generics.split_for_impl();
-    let operation = input.attrs.operation.as_ref().and_then(|given| given.value.clone()).unwrap_or_default();
-    let version = input.attrs.version.as_ref().and_then(|given| given.value).unwrap_or(1);
-    let version = proc_macro2::Literal::u32_unsuffixed(version);
-    quote! {
-        #[automatically_derived]
-        impl #impls _idem::IdempotentCommand for #ident #types #clause {
-            const OPERATION: &'static _idem::str = #operation;
-            const VERSION: _idem::u32 = #version;
-        }
     }
 }
 
@@ -181,11 +164,23 @@ fn object_parts(fields: &[Field<'_>], projection: Projection<'_>) -> TokenStream
             let span = generated(ty.span());
             let attributes = attributes(field);
             let get = projection.get(field, span);
-            match default(field) {
+            let member = match default(field) {
                 Some(default) => quote_spanned! {span=>
                     __parts.member_or::<#attributes, #ty, _>(#name, #get, || #default);
                 },
                 None => quote_spanned!(span=> __parts.member::<#attributes, #ty>(#name, #get);),
+            };
+            let wire = field.wire.map(|(wire, _)| wire_note(wire));
+            let member = quote!(#wire #member);
+            match field.until().map(Literal::u32_unsuffixed) {
+                Some(until) => quote! {
+                    if __parts.until(#until) {
+                        #member
+                    } else {
+                        __parts.excluded(#name);
+                    }
+                },
+                None => member,
             }
         })
         .collect()
@@ -217,7 +212,9 @@ fn one_of_parts(variants: &[Variant<'_>]) -> TokenStream {
             };
             let argument = if parts.is_empty() { quote!(_) } else { quote!(__parts) };
             let other = (!is_only).then(|| quote!(_ => false,));
+            let wire = variant.wire.map(wire_note);
             quote! {
+                #wire
                 __parts.variant(
                     #name,
                     _idem::Variant::#shape,
@@ -230,6 +227,17 @@ fn one_of_parts(variants: &[Variant<'_>]) -> TokenStream {
             }
         })
         .collect()
+}
+
+/// Names how the next part comes in.
+fn wire_note(wire: Wire) -> TokenStream {
+    let wire = match wire {
+        Wire::NotDeserialized => quote!(NotDeserialized),
+        Wire::Flattened => quote!(Flattened),
+        Wire::Untagged => quote!(Untagged),
+        Wire::AnyOther => quote!(AnyOther),
+    };
+    quote!(__parts.wire(_idem::Wire::#wire);)
 }
 
 fn row_part(field: &Field<'_>, method: &str, projection: &Projection<'_>) -> TokenStream {
@@ -251,7 +259,7 @@ fn attributes(field: &Field<'_>) -> TokenStream {
         }
         let word = format_ident!("{word}");
         let decimal = attrs.decimal.as_ref().and_then(|given| given.value).map(|decimal| {
-            let scale = proc_macro2::Literal::u32_unsuffixed(decimal.scale);
+            let scale = Literal::u32_unsuffixed(decimal.scale);
             let round = decimal.round.map(|round| format_ident!("{round}")).map(|round| quote!(, _idem::#round));
             quote!(<#scale #round>)
         });
@@ -274,8 +282,8 @@ fn default(field: &Field<'_>) -> Option<TokenStream> {
     let default = field.attrs.default.as_ref()?.value.as_ref()?;
     if field.attrs.decimal.is_some() {
         let (negative, mantissa, scale) = decimal_literal(default)?;
-        let mantissa = proc_macro2::Literal::u128_unsuffixed(mantissa);
-        let scale = proc_macro2::Literal::u32_unsuffixed(scale);
+        let mantissa = Literal::u128_unsuffixed(mantissa);
+        let scale = Literal::u32_unsuffixed(scale);
         return Some(quote! {
             _idem::DecimalLiteral { negative: #negative, mantissa: #mantissa, scale: #scale }
         });

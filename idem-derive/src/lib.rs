@@ -2,43 +2,80 @@
 //!
 //! A derive runs in four steps, a file each: `attr` parses the attributes, `model` is the type as the macro sees it,
 //! `check` refuses what does not fit together, `expand` writes the implementation. `ctxt` collects every error on the
-//! way, so that one compilation shows them all.
+//! way, so that one compilation shows them all; `krate` finds idem-core under the name that the user's manifest gives it.
 
 mod attr;
 mod case;
 mod check;
 mod ctxt;
 mod expand;
+mod krate;
 mod model;
+#[cfg(test)]
+mod tests;
 
-use proc_macro::TokenStream;
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use syn::DeriveInput;
 
 use crate::ctxt::Ctxt;
 use crate::model::{Derive, Input};
 
 /// Documented at `idem_core::IdempotentCommand`.
 #[proc_macro_derive(IdempotentCommand, attributes(idem))]
-pub fn derive_idempotent_command(input: TokenStream) -> TokenStream {
-    derive(input, Derive::Command)
+pub fn derive_idempotent_command(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    derive(input.into(), Derive::Command).into()
 }
 
 /// Documented at `idem_core::Canonical`.
 #[proc_macro_derive(Canonical, attributes(idem))]
-pub fn derive_canonical(input: TokenStream) -> TokenStream {
-    derive(input, Derive::Value)
+pub fn derive_canonical(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    derive(input.into(), Derive::Value).into()
 }
 
-fn derive(input: TokenStream, derive: Derive) -> TokenStream {
-    let input: syn::DeriveInput = match syn::parse(input) {
-        Ok(input) => input,
-        Err(error) => return error.into_compile_error().into(),
-    };
+fn derive(tokens: TokenStream, derive: Derive) -> TokenStream {
     let ctxt = Ctxt::new();
+    let input = syn::parse2::<DeriveInput>(tokens.clone()).or_else(|error| {
+        // An attribute that is still being typed is no reason for an editor to lose the implementation.
+        let readable = syn::parse2(without_idem(tokens)).map_err(|_| error.clone());
+        ctxt.syn(error);
+        readable
+    });
+    let input = match input {
+        Ok(input) => input,
+        Err(error) => {
+            // Reported as it is: nothing else is known of the type.
+            let _ = ctxt.check();
+            return error.into_compile_error();
+        }
+    };
     let model = Input::from_syn(&ctxt, derive, &input);
     check::check(&ctxt, &model);
-    let expanded = match ctxt.check() {
+    match ctxt.check() {
         Ok(()) => expand::expand(&model),
         Err(errors) => expand::stub(&model, errors),
-    };
-    expanded.into()
+    }
+}
+
+/// The item without its `#[idem …]` attributes.
+fn without_idem(tokens: TokenStream) -> TokenStream {
+    let mut kept: Vec<TokenTree> = Vec::new();
+    for token in tokens {
+        let is_after_pound = matches!(kept.last(), Some(TokenTree::Punct(pound)) if pound.as_char() == '#');
+        match token {
+            TokenTree::Group(group) if is_after_pound && group.delimiter() == Delimiter::Bracket && is_idem(&group) => {
+                kept.pop();
+            }
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), without_idem(group.stream()));
+                inner.set_span(group.span());
+                kept.push(inner.into());
+            }
+            token => kept.push(token),
+        }
+    }
+    kept.into_iter().collect()
+}
+
+fn is_idem(attribute: &Group) -> bool {
+    matches!(attribute.stream().into_iter().next(), Some(TokenTree::Ident(word)) if word == "idem")
 }

@@ -1,13 +1,14 @@
 //! The type as the macro sees it. Borrows from what `syn` parsed.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Fields, Generics, Member, Type};
 
-use crate::attr::{FieldAttrs, Given, TypeAttrs, VariantAttrs, denies_unknown_fields};
+use crate::attr::{FieldAttrs, Given, TypeAttrs, VariantAttrs, Wire, denies_unknown_fields};
 use crate::ctxt::Ctxt;
+use crate::krate;
 
 /// Which derive was asked for.
 #[derive(Clone, Copy, PartialEq)]
@@ -41,6 +42,7 @@ pub(crate) struct Variant<'a> {
     pub(crate) ident: &'a Ident,
     pub(crate) name: String,
     pub(crate) shape: Shape,
+    pub(crate) wire: Option<Wire>,
     pub(crate) fields: Vec<Field<'a>>,
 }
 
@@ -57,6 +59,8 @@ pub(crate) struct Field<'a> {
     /// The canonical name.
     pub(crate) name: String,
     pub(crate) attrs: FieldAttrs,
+    /// How it comes in, and where that is said.
+    pub(crate) wire: Option<(Wire, Span)>,
     pub(crate) ty: &'a Type,
     pub(crate) span: Span,
 }
@@ -66,6 +70,7 @@ impl<'a> Input<'a> {
         let attrs = TypeAttrs::parse(ctxt, &input.attrs);
         let case = attrs.rename_all.as_ref().and_then(|given| given.value);
         let rename = |name: String| case.map_or_else(|| name.clone(), |case| case.apply(&name));
+        let untagged = Wire::parse(&input.attrs).map(|(wire, _)| wire).filter(|wire| *wire == Wire::Untagged);
         let body = match &input.data {
             Data::Struct(data) => {
                 let fields = fields(ctxt, &data.fields, rename);
@@ -86,6 +91,7 @@ impl<'a> Input<'a> {
                             ident: &variant.ident,
                             name: own.unwrap_or_else(|| rename(variant.ident.unraw().to_string())),
                             shape: shape(&variant.fields, &fields),
+                            wire: Wire::parse(&variant.attrs).map(|(wire, _)| wire).or(untagged),
                             fields,
                         }
                     })
@@ -93,20 +99,32 @@ impl<'a> Input<'a> {
             ),
             Data::Union(data) => Body::Union(data.union_token.span()),
         };
-        Self {
-            derive,
-            ident: &input.ident,
-            generics: &input.generics,
-            attrs,
-            denies_unknown: denies_unknown_fields(&input.attrs),
-            body,
-        }
+        // serde leaves open what is refused of a type with flattened fields.
+        let is_flattened = |field: &Field<'_>| matches!(field.wire, Some((Wire::Flattened, _)));
+        let denies_unknown = denies_unknown_fields(&input.attrs) && !body.fields().any(is_flattened);
+        Self { derive, ident: &input.ident, generics: &input.generics, attrs, denies_unknown, body }
+    }
+
+    /// The version of a command.
+    pub(crate) fn version(&self) -> Option<u32> {
+        self.attrs.version.as_ref()?.value
+    }
+
+    /// The oldest version that is asked for, which is the present one unless `oldest` says otherwise.
+    pub(crate) fn own_oldest(&self) -> u32 {
+        let oldest = self.attrs.oldest.as_ref().and_then(|given| given.value);
+        oldest.or(self.version()).unwrap_or(1)
+    }
+
+    /// The lowest `until` of the fields.
+    pub(crate) fn until(&self) -> Option<u32> {
+        self.body.fields().filter_map(Field::until).min()
     }
 
     /// The path of idem-core.
     pub(crate) fn krate(&self) -> TokenStream {
         let given = self.attrs.krate.as_ref().and_then(|given| given.value.clone());
-        given.unwrap_or_else(|| quote!(::idem_core))
+        given.unwrap_or_else(krate::path_of_core)
     }
 }
 
@@ -124,6 +142,11 @@ impl Body<'_> {
 impl Field<'_> {
     pub(crate) fn is_excluded(&self) -> bool {
         self.attrs.exclude.is_some()
+    }
+
+    /// The last version that the field was part of.
+    pub(crate) fn until(&self) -> Option<u32> {
+        self.attrs.until.as_ref()?.value
     }
 
     /// The attributes that decide how the value is written, by the words the user wrote.
@@ -160,7 +183,8 @@ fn fields<'a>(ctxt: &Ctxt, fields: &'a Fields, rename: impl Fn(String) -> String
                 None => (Member::Unnamed(index.into()), index.to_string()),
             };
             let span = field.ident.as_ref().map_or_else(|| field.ty.span(), Ident::span);
-            Field { member, name: own.unwrap_or(name), attrs, ty: &field.ty, span }
+            let wire = Wire::parse(&field.attrs);
+            Field { member, name: own.unwrap_or(name), attrs, wire, ty: &field.ty, span }
         })
         .collect()
 }

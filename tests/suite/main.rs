@@ -4,6 +4,7 @@
 
 mod canonical;
 mod contracts;
+mod derive;
 mod http;
 mod layering;
 mod protocol;

@@ -3,7 +3,7 @@
 
 use super::compare::same_text;
 use super::default::AcceptsDefault;
-use super::shape::Member;
+use super::shape::{self, Member, Wire};
 use super::{Canonical, Shape, Shapes, Sink};
 
 /// What the derive implements for a type with parts.
@@ -35,6 +35,12 @@ pub trait Parts<T: ?Sized> {
 
     /// A field that is not hashed.
     fn excluded(&mut self, name: &'static str);
+
+    /// Whether fields that were part of the command up to `version` are wanted.
+    fn until(&self, version: u32) -> bool;
+
+    /// How the next member or variant comes in, if not as it stands.
+    fn wire(&mut self, _: Wire) {}
 
     /// An element of a tuple.
     fn element<A, F: Canonical<A> + ?Sized>(&mut self, get: impl Fn(&T) -> Option<&F>);
@@ -116,23 +122,40 @@ impl Kind for OneOf {
 
 /// Writes a derived type.
 pub fn write<T: Composite + ?Sized, S: Sink + ?Sized>(value: &T, sink: &mut S) {
-    let mut writer = Writer { value, sink, open: T::Kind::OPEN };
+    write_value_at(value, PRESENT, sink);
+}
+
+/// Writes a derived command with the fields that `version` had.
+pub fn write_value_at<T: Composite + ?Sized, S: Sink + ?Sized>(value: &T, version: u32, sink: &mut S) {
+    let mut writer = Writer { value, sink, version, open: T::Kind::OPEN };
     T::parts(&mut writer);
     writer.close(T::Kind::OPEN, T::Kind::CLOSE);
 }
 
 /// Describes a derived type.
 pub fn shape<T: Composite + ?Sized>(shapes: &mut Shapes) -> Shape {
-    shapes.composite::<T, super::none>(|shapes| {
-        let mut describer = Describer { shapes, described: Description::default() };
-        T::parts(&mut describer);
-        T::Kind::shape(T::DENIES_UNKNOWN, describer.described)
-    })
+    shapes.composite::<T, super::none>(|shapes| described::<T>(PRESENT, shapes))
 }
+
+/// Describes a derived command with the fields that `version` had. Inside itself it appears as it is today.
+pub fn shape_at<T: Composite + ?Sized>(version: u32, shapes: &mut Shapes) -> Shape {
+    enum ItsOwnVersion {}
+    shapes.composite::<T, ItsOwnVersion>(|shapes| described::<T>(version, shapes))
+}
+
+fn described<T: Composite + ?Sized>(version: u32, shapes: &mut Shapes) -> Shape {
+    let mut describer = Describer { shapes, version, described: Description::default() };
+    T::parts(&mut describer);
+    T::Kind::shape(T::DENIES_UNKNOWN, describer.described)
+}
+
+/// Later than any version: fields with an `until` are gone.
+const PRESENT: u32 = u32::MAX;
 
 struct Writer<'a, T: ?Sized, S: ?Sized> {
     value: &'a T,
     sink: &'a mut S,
+    version: u32,
     /// The bracket that is still to be written; empty after the first part.
     open: &'static [u8],
 }
@@ -188,6 +211,10 @@ impl<T: ?Sized, S: Sink + ?Sized> Parts<T> for Writer<'_, T, S> {
 
     fn excluded(&mut self, _: &'static str) {}
 
+    fn until(&self, version: u32) -> bool {
+        self.version <= version
+    }
+
     #[inline]
     fn element<A, F: Canonical<A> + ?Sized>(&mut self, get: impl Fn(&T) -> Option<&F>) {
         if let Some(field) = get(self.value) {
@@ -233,6 +260,7 @@ impl<T: ?Sized, S: Sink + ?Sized> Parts<T> for Writer<'_, T, S> {
 
 struct Describer<'a> {
     shapes: &'a mut Shapes,
+    version: u32,
     described: Description,
 }
 
@@ -242,14 +270,17 @@ pub struct Description {
     members: Vec<Member>,
     elements: Vec<Shape>,
     inner: Option<Shape>,
-    variants: Vec<(String, Option<Shape>)>,
+    variants: Vec<shape::Variant>,
+    /// Of the part that comes next.
+    wire: Option<Wire>,
 }
 
 impl Describer<'_> {
     fn hashed<A, F: Canonical<A> + ?Sized>(&mut self, name: &str, default: Option<String>) {
+        let wire = self.described.wire.take();
         match F::shape(self.shapes) {
             Shape::Nothing => {}
-            shape => self.described.members.push(Member::Hashed { name: bare(name), shape, default }),
+            shape => self.described.members.push(Member::Hashed { name: bare(name), wire, shape, default }),
         }
     }
 }
@@ -275,6 +306,14 @@ impl<T: ?Sized> Parts<T> for Describer<'_> {
         self.described.members.push(Member::Excluded { name: bare(name) });
     }
 
+    fn until(&self, version: u32) -> bool {
+        self.version <= version
+    }
+
+    fn wire(&mut self, wire: Wire) {
+        self.described.wire = Some(wire);
+    }
+
     fn element<A, F: Canonical<A> + ?Sized>(&mut self, _: impl Fn(&T) -> Option<&F>) {
         let shape = F::shape(self.shapes);
         self.described.elements.push(shape);
@@ -291,6 +330,7 @@ impl<T: ?Sized> Parts<T> for Describer<'_> {
         _: impl Fn(&T) -> bool,
         fields: impl FnOnce(&mut Self),
     ) {
+        let wire = self.described.wire.take();
         let whole = std::mem::take(&mut self.described);
         fields(self);
         let held = std::mem::replace(&mut self.described, whole);
@@ -300,7 +340,7 @@ impl<T: ?Sized> Parts<T> for Describer<'_> {
             Variant::Tuple => Some(Shape::Tuple(held.elements)),
             Variant::Object => Some(Shape::Object { denies_unknown: false, members: held.members }),
         };
-        self.described.variants.push((bare(name), shape));
+        self.described.variants.push(shape::Variant { name: bare(name), wire, shape });
     }
 }
 

@@ -15,7 +15,7 @@ use super::{Canonical, Sink};
     note = "text takes a string literal, an integer or `bool` its own literal, a list `[]`, a type of yours its own value",
     note = "a `Decimal` takes a default together with `decimal(scale = N)`: `#[idem(decimal(scale = 2), default = \"0.00\")]`"
 )]
-pub trait AcceptsDefault<D, A = super::none>: Canonical<A> {
+pub trait AcceptsDefault<D: ?Sized, A = super::none>: Canonical<A> {
     /// Writes the default as the member it stands for.
     fn write_default<S: Sink + ?Sized>(default: &D, sink: &mut S);
 }

@@ -45,8 +45,8 @@ pub enum Shape {
     OneOf {
         /// Whether the wire format refuses members that are not listed.
         denies_unknown: bool,
-        /// The variants by name, in UTF-16 order, with what they carry.
-        variants: Vec<(String, Option<Shape>)>,
+        /// The variants by name, in UTF-16 order.
+        variants: Vec<Variant>,
     },
     /// A shape that is referred to again.
     Named {
@@ -69,6 +69,8 @@ pub enum Member {
     Hashed {
         /// The canonical name.
         name: String,
+        /// How it comes in, if not as a member like any other.
+        wire: Option<Wire>,
         /// Its value.
         shape: Shape,
         /// The canonical text of the value that the member's absence stands for.
@@ -79,6 +81,51 @@ pub enum Member {
         /// The canonical name.
         name: String,
     },
+}
+
+/// One variant of a [`Shape::OneOf`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// The canonical name.
+    pub name: String,
+    /// How it comes in, if not by its name.
+    pub wire: Option<Wire>,
+    /// What it carries.
+    pub shape: Option<Shape>,
+}
+
+/// What serde's attributes say of how a part comes in, where that lets two different requests be one command. The hash
+/// is of what came in, so none of these moves it; a reviewer should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wire {
+    /// `#[serde(skip)]`, `#[serde(skip_deserializing)]`: what the client sends under the name is not looked at.
+    NotDeserialized,
+    /// `#[serde(flatten)]`: its members come in among those of the whole.
+    Flattened,
+    /// `#[serde(untagged)]`: the first variant that fits is taken, and what does not fit it is left.
+    Untagged,
+    /// `#[serde(other)]`: stands for every name that is not known.
+    AnyOther,
+}
+
+impl Wire {
+    const ALL: [Self; 4] = [Self::NotDeserialized, Self::Flattened, Self::Untagged, Self::AnyOther];
+
+    /// What the contract's text says.
+    pub fn note(self) -> &'static str {
+        match self {
+            Self::NotDeserialized => "not deserialized",
+            Self::Flattened => "flattened",
+            Self::Untagged => "untagged",
+            Self::AnyOther => "any other",
+        }
+    }
+
+    /// Reads a [`note`](Self::note).
+    pub(crate) fn noted(note: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|wire| wire.note() == note)
+    }
 }
 
 impl Member {
@@ -190,7 +237,7 @@ impl Labels {
                 }
             }),
             Shape::OneOf { variants, .. } => {
-                variants.iter_mut().filter_map(|(_, shape)| shape.as_mut()).for_each(|shape| self.settle(shape));
+                variants.iter_mut().filter_map(|variant| variant.shape.as_mut()).for_each(|shape| self.settle(shape));
             }
             Shape::Again(label) => *label = self.new[label],
             Shape::Named { label, shape: inner } => {

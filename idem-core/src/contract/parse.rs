@@ -5,7 +5,7 @@ use std::str::Lines;
 
 use super::Contract;
 use super::text::{INDENT, MAGIC, NOT_HASHED, UNKNOWN_DENIED, own_shape};
-use crate::canonical::shape::{Member, Shape};
+use crate::canonical::shape::{Member, Shape, Variant, Wire};
 
 /// Reads what a [`Contract`] displays as.
 ///
@@ -166,11 +166,12 @@ impl<'t> Parser<'t> {
                 continue;
             }
             let (optional, rest) = rest.strip_prefix('?').map_or((false, rest), |rest| (true, rest));
+            let (wire, rest) = self.split_note(rest)?;
             let shape = rest.strip_prefix(": ").ok_or_else(|| self.error("a member is `name: shape`"))?;
             let (shape, default) = self.shape(shape, depth + 1)?;
             let shape = if optional { Shape::Optional(Box::new(shape)) } else { shape };
             let default = default.strip_prefix(DEFAULT).map(unescape);
-            members.push(Member::Hashed { name, shape, default });
+            members.push(Member::Hashed { name, wire, shape, default });
         }
         Ok(Shape::Object { denies_unknown, members })
     }
@@ -179,12 +180,13 @@ impl<'t> Parser<'t> {
         let mut variants = Vec::new();
         while let Some(line) = self.block_line(depth)? {
             let (name, rest) = self.split_name(line)?;
+            let (wire, rest) = self.split_note(rest)?;
             let shape = match rest.strip_prefix(": ") {
                 Some(shape) => Some(self.shape_alone(shape, depth + 1)?),
                 None if rest.is_empty() => None,
                 None => return Err(self.error("a variant is `name` or `name: shape`")),
             };
-            variants.push((name, shape));
+            variants.push(Variant { name, wire, shape });
         }
         Ok(Shape::OneOf { denies_unknown, variants })
     }
@@ -194,9 +196,18 @@ impl<'t> Parser<'t> {
         let end = if line.starts_with('"') {
             string_end(line).ok_or_else(|| self.error("a string without an end"))?
         } else {
-            line.find(['?', ':']).unwrap_or(line.len())
+            line.find(['?', ':', ' ']).unwrap_or(line.len())
         };
         Ok((self.name(&line[..end])?, &line[end..]))
+    }
+
+    /// How a part comes in, in brackets, and what follows.
+    fn split_note(&self, line: &'t str) -> Result<(Option<Wire>, &'t str), ParseError> {
+        let Some((note, rest)) = line.strip_prefix(" (").and_then(|line| line.split_once(')')) else {
+            return Ok((None, line));
+        };
+        let wire = Wire::noted(note).ok_or_else(|| self.error("not a way for a part to come in"))?;
+        Ok((Some(wire), rest))
     }
 
     fn name(&self, word: &str) -> Result<String, ParseError> {

@@ -5,7 +5,9 @@
 //!        | "map from " class " to " shape | "optional " shape
 //!        | "tuple" block | "object" block | "one of" block | "#" number " " shape | "#" number | "nothing"
 //! leaf   = class [ "(" rule { ", " rule } ")" ]
-//! member = name [ "?" ] ": " shape [ " = " default ]  |  name ": not hashed"
+//! member = name [ "?" ] [ note ] ": " shape [ " = " default ]  |  name ": not hashed"
+//! variant = name [ note ] [ ": " shape ]
+//! note   = " (not deserialized)" | " (flattened)" | " (untagged)" | " (any other)"
 //! ```
 //!
 //! A shape has at most one block, so it is always the indented lines below. `object` and `one of` carry
@@ -14,7 +16,7 @@
 use std::fmt::{self, Formatter, Write};
 
 use super::Contract;
-use crate::canonical::shape::{Member, Shape};
+use crate::canonical::shape::{Member, Shape, Variant, Wire};
 
 pub(super) fn write(contract: &Contract, f: &mut Formatter<'_>) -> fmt::Result {
     writeln!(f, "{MAGIC}")?;
@@ -96,8 +98,8 @@ fn write_block(shape: Option<&Shape>, depth: usize, f: &mut Formatter<'_>) -> fm
             }
         }
         Some(Shape::OneOf { variants, .. }) => {
-            for (name, shape) in variants {
-                write!(f, "{:1$}{2}", "", depth * INDENT, word(name))?;
+            for Variant { name, wire, shape } in variants {
+                write!(f, "{:1$}{2}{3}", "", depth * INDENT, word(name), note(*wire))?;
                 let block = match shape {
                     Some(shape) => {
                         f.write_str(": ")?;
@@ -115,23 +117,23 @@ fn write_block(shape: Option<&Shape>, depth: usize, f: &mut Formatter<'_>) -> fm
 
 fn write_member(member: &Member, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
     let name = word(member.name());
-    let Member::Hashed { shape, default, .. } = member else {
+    let Member::Hashed { wire, shape, default, .. } = member else {
         return writeln!(f, "{name}: {NOT_HASHED}");
     };
-    let block = match shape {
-        Shape::Optional(inner) => {
-            write!(f, "{name}?: ")?;
-            write_shape(inner, f)?
-        }
-        shape => {
-            write!(f, "{name}: ")?;
-            write_shape(shape, f)?
-        }
+    let (optional, shape) = match shape {
+        Shape::Optional(inner) => ("?", &**inner),
+        shape => ("", shape),
     };
+    write!(f, "{name}{optional}{}: ", note(*wire))?;
+    let block = write_shape(shape, f)?;
     if let Some(default) = default {
         write!(f, " = {}", visible(default))?;
     }
     write_block(block, depth + 1, f)
+}
+
+fn note(wire: Option<Wire>) -> String {
+    wire.map(|wire| format!(" ({})", wire.note())).unwrap_or_default()
 }
 
 fn policy(denies_unknown: bool) -> &'static str {

@@ -19,10 +19,13 @@ impl Place {
 
     fn words(self) -> &'static [&'static str] {
         match self {
-            Self::Type => &["operation", "version", "allow_empty", "rename_all", "crate"],
+            Self::Type => {
+                &["operation", "version", "oldest", "writes", "previous", "allow_empty", "rename_all", "crate"]
+            }
             Self::Variant => &["rename"],
             Self::Field => &[
                 "exclude",
+                "until",
                 "rename",
                 "default",
                 "decimal",

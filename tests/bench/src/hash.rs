@@ -34,11 +34,7 @@ struct Measured {
     jcs: f64,
 }
 
-fn measure<C: IdempotentCommand + Serialize>(
-    title: &str,
-    command: &C,
-    texts: impl Fn() -> Texts<'static>,
-) -> Measured {
+fn measure<C: IdempotentCommand + Serialize>(title: &str, command: &C, texts: impl Fn() -> Texts<'static>) -> Measured {
     let preimage = command.preimage();
     let command = || black_box(command);
     let json = |bytes: serde_json::Result<Vec<u8>>| Sha256::digest(bytes.expect("plain data"));

@@ -13,6 +13,7 @@ mod text;
 mod types;
 mod values;
 mod vectors;
+mod versions;
 
 /// Derives a command with one field `v` and gives its preimage.
 macro_rules! preimage {
@@ -36,7 +37,7 @@ macro_rules! canonical {
     }};
 }
 
-use {canonical, preimage};
+pub(crate) use {canonical, preimage};
 
 /// Fails unless all the texts differ.
 #[track_caller]

@@ -9,9 +9,6 @@ use serde_json::Value;
 
 use super::preimage;
 
-/// Type classes that the build does not write yet, by the prefix of their vectors.
-const NOT_BUILT: [&str; 1] = ["evo"];
-
 #[test]
 fn every_vector_is_reproduced_through_the_derive() {
     let vectors: Value = serde_json::from_str(include_str!("../../vectors/canonical-form-1.json")).unwrap();
@@ -19,8 +16,8 @@ fn every_vector_is_reproduced_through_the_derive() {
     let mut seen = BTreeSet::new();
     for vector in vectors["vectors"].as_array().unwrap() {
         let id = vector["id"].as_str().unwrap();
-        if NOT_BUILT.iter().any(|class| id.starts_with(class)) {
-            continue;
+        if id.starts_with("evo") {
+            continue; // versions: a file of their own
         }
         seen.insert(id);
         let cases = cases.get(id).unwrap_or_else(|| panic!("no case for {id}: {}", vector["what"]));

@@ -1,0 +1,12 @@
+use idem_core::IdempotentCommand;
+
+#[derive(IdempotentCommand)]
+#[idem(operation = "pay", version = 1)]
+struct Pay {
+    #[idem(decimal(scale = 2))]
+    amount: Option<f64>,
+    #[idem(float)]
+    rate: f32,
+}
+
+fn main() {}

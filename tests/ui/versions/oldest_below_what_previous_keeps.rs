@@ -1,0 +1,27 @@
+use idem_core::IdempotentCommand;
+
+#[derive(IdempotentCommand)]
+#[idem(operation = "pay", version = 2)]
+struct PayV1 {
+    cents: u64,
+}
+
+#[derive(IdempotentCommand)]
+#[idem(operation = "pay", version = 3, previous = PayV1, oldest = 1)]
+struct Pay {
+    cents: u64,
+}
+
+impl From<&Pay> for PayV1 {
+    fn from(pay: &Pay) -> Self {
+        Self { cents: pay.cents }
+    }
+}
+
+impl From<PayV1> for Pay {
+    fn from(old: PayV1) -> Self {
+        Self { cents: old.cents }
+    }
+}
+
+fn main() {}

@@ -1,0 +1,21 @@
+use idem_core::IdempotentCommand;
+
+#[derive(IdempotentCommand)]
+#[idem(operation = "pay", version = 1)]
+struct PayV1 {
+    cents: u64,
+}
+
+#[derive(IdempotentCommand)]
+#[idem(operation = "pay", version = 2, previous = PayV1)]
+struct Pay {
+    cents: u64,
+}
+
+impl From<PayV1> for Pay {
+    fn from(old: PayV1) -> Self {
+        Self { cents: old.cents }
+    }
+}
+
+fn main() {}
