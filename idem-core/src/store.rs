@@ -228,22 +228,22 @@ pub enum End {
     Completed {
         /// The answer to keep.
         response: StoredResponse,
-        /// How long it is replayed.
-        window: Duration,
+        /// For how long.
+        keep: Keep,
     },
     /// T5
     FailedReplayable {
         /// The refusal to keep.
         response: StoredResponse,
-        /// How long it is replayed.
-        window: Duration,
+        /// For how long.
+        keep: Keep,
     },
     /// T6
     FailedRetryable {
         /// When the work may run again.
         retry_in: Duration,
         /// How long the key is remembered from this attempt on.
-        window: Duration,
+        keep: Keep,
     },
     /// T7
     Unknown {
