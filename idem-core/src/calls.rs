@@ -71,7 +71,9 @@ impl CallRecord {
     pub fn may_repeat(&self, now: SystemTime, margin: Duration) -> bool {
         match self.class {
             CallClass::Dedupes { retention } => {
-                retention.checked_sub(margin).is_some_and(|safe| now < self.opened_at + safe)
+                // A provider that never forgets is written `Duration::MAX`, which no instant can be added to.
+                let forgets_at = |safe| self.opened_at.checked_add(safe);
+                retention.checked_sub(margin).is_some_and(|safe| forgets_at(safe).is_none_or(|then| now < then))
             }
             CallClass::QueryOnly { .. } | CallClass::Neither => false,
         }

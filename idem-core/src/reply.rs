@@ -40,11 +40,15 @@ impl Reply {
     }
 
     /// What is kept of it: the headers that `keep` names, and a body of at most `cap` bytes.
+    ///
+    /// A value with a line feed is no HTTP header, and would end a line of the stored form: it is left out, since
+    /// an answer must not become unreadable after its effect.
     #[must_use]
     pub(crate) fn stored(&self, keep: &[String], cap: usize) -> StoredResponse {
+        let kept = |(name, value): &&(String, Vec<u8>)| keep.contains(name) && !value.contains(&b'\n');
         StoredResponse {
             status: self.status,
-            headers: self.headers.iter().filter(|(name, _)| keep.contains(name)).cloned().collect(),
+            headers: self.headers.iter().filter(kept).cloned().collect(),
             body: (self.body.len() <= cap).then(|| self.body.clone()),
         }
     }

@@ -20,7 +20,7 @@ pub fn insert(claim: &NewClaim, now: SystemTime) -> Record {
         revision: Revision::FIRST,
         attempts: 1,
         created_at: now,
-        status: Status::InProgress { locked_until: now + claim.lease },
+        status: Status::InProgress { locked_until: after(now, claim.lease) },
         calls: Vec::new(),
         resource: None,
     }
@@ -30,7 +30,7 @@ pub fn insert(claim: &NewClaim, now: SystemTime) -> Record {
 #[must_use]
 pub fn renew(record: &mut Record, owner: &Ownership, lease: Duration, now: SystemTime) -> bool {
     owned(record, owner) && {
-        record.status = Status::InProgress { locked_until: now + lease };
+        record.status = Status::InProgress { locked_until: after(now, lease) };
         touch(record)
     }
 }
@@ -61,7 +61,7 @@ pub fn step(record: &mut Record, owner: &Ownership, step: &Step, now: SystemTime
         if let Some(resource) = &step.resource {
             record.resource = Some(resource.clone());
         }
-        record.status = Status::InProgress { locked_until: now + step.lease };
+        record.status = Status::InProgress { locked_until: after(now, step.lease) };
         touch(record)
     }
 }
@@ -77,15 +77,17 @@ pub fn finish(record: &mut Record, owner: &Ownership, finish: &Finish, now: Syst
         let finished = |response: &StoredResponse, window| Finished {
             response: response.clone(),
             at: now,
-            expires_at: now + window,
+            expires_at: after(now, window),
         };
         record.status = match &finish.end {
             End::Completed { response, window } => Status::Completed(finished(response, *window)),
             End::FailedReplayable { response, window } => Status::FailedReplayable(finished(response, *window)),
-            End::FailedRetryable { retry_in, window } => {
-                Status::FailedRetryable { next_attempt_at: now + *retry_in, expires_at: now + *window, parked_at: None }
-            }
-            End::Unknown { ask_in } => Status::Unknown { next_ask_at: now + *ask_in, parked_at: None },
+            End::FailedRetryable { retry_in, window } => Status::FailedRetryable {
+                next_attempt_at: after(now, *retry_in),
+                expires_at: after(now, *window),
+                parked_at: None,
+            },
+            End::Unknown { ask_in } => Status::Unknown { next_ask_at: after(now, *ask_in), parked_at: None },
         };
         touch(record)
     }
@@ -98,7 +100,7 @@ pub fn take_over(record: &mut Record, take: &TakeOver, now: SystemTime) -> bool 
         record.fence = record.fence.next();
         record.owner = take.owner;
         record.attempts += 1;
-        record.status = Status::InProgress { locked_until: now + take.lease };
+        record.status = Status::InProgress { locked_until: after(now, take.lease) };
         touch(record)
     }
 }
@@ -108,10 +110,20 @@ pub fn take_over(record: &mut Record, take: &TakeOver, now: SystemTime) -> bool 
 pub fn strand(record: &mut Record, seen: &Seen, ask_in: Duration, now: SystemTime) -> bool {
     let in_progress = matches!(record.status, Status::InProgress { .. });
     unchanged(record, seen) && in_progress && time_has_come(&record.status, now) && {
-        record.status = Status::Unknown { next_ask_at: now + ask_in, parked_at: None };
+        record.status = Status::Unknown { next_ask_at: after(now, ask_in), parked_at: None };
         touch(record)
     }
 }
+
+/// `now + span`, but never beyond the last second of the year 9999: "for ever" is a legal span (`Duration::MAX`), and
+/// no database and no date format goes much further. Stores that count in SQL date their rows by it too.
+#[must_use]
+pub fn after(now: SystemTime, span: Duration) -> SystemTime {
+    let last = SystemTime::UNIX_EPOCH + LAST_SECOND;
+    now.checked_add(span).map_or(last, |then| then.min(last))
+}
+
+const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
 
 fn owned(record: &Record, owner: &Ownership) -> bool {
     record.fence == owner.fence && record.owner == owner.owner && matches!(record.status, Status::InProgress { .. })

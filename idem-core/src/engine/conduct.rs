@@ -12,6 +12,7 @@ use crate::engine::{Answer, Claim, Engine, MOMENT, Outcome, answer};
 use crate::hash::Verdict;
 use crate::reply::{Failure, Reply};
 use crate::store::{End, Fenced, Finish, Found, StoreError};
+use crate::transition::after;
 
 impl Engine {
     /// Runs the work of a claim, stores how it ended, and gives the outcome.
@@ -75,7 +76,7 @@ impl Claim {
             Stored::At(now) => match finish.end {
                 End::Completed { window, .. } | End::FailedReplayable { window, .. } => {
                     let reply = reply.unwrap_or_else(|| Reply::status(422));
-                    Outcome::Done { reply, expires_at: now + window }
+                    Outcome::Done { reply, expires_at: after(now, window) }
                 }
                 End::FailedRetryable { .. } => Outcome::Failed { reply, retry_after: retry_after.max(MOMENT) },
                 End::Unknown { .. } => Outcome::Unknown { reply, retry_after: retry_after.max(MOMENT) },
