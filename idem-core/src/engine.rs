@@ -19,12 +19,13 @@ pub use claim::Claim;
 use crate::calls::{CallClass, DownstreamKey, downstream_key};
 use crate::clock::Clock;
 use crate::command::IdempotentCommand;
-use crate::decide::{Decision, Rules, decide};
+use crate::decide::{Decision, decide};
 use crate::heartbeat::Heartbeat;
 use crate::key::{IdempotencyKey, Scope, Tenant};
 use crate::record::{Fence, OwnerToken, Ownership, Record, Status};
 use crate::reply::{Failure, Reply};
-use crate::store::{Claimed, Guarded, NewClaim, Seen, Store, StoreError, TakeOver};
+use crate::rules::Rules;
+use crate::store::{Claimed, Guarded, NewClaim, Seen, Store, StoreError, TakeOver, Tended};
 
 /// idem over one store. Clones share it; make one for a process.
 ///
@@ -134,7 +135,7 @@ impl Engine {
                 }
                 Decision::Strand => {
                     let ask_in = rules.backoff;
-                    match inner.store.strand(&Seen::of(&found.record), ask_in).await? {
+                    match inner.store.tend(&Seen::of(&found.record), &Tended::Stranded { ask_in }).await? {
                         Guarded::Written { .. } => {
                             return Ok(Begin::Decided(Answer::OutcomeUnknown { retry_after: ask_in.max(MOMENT) }));
                         }

@@ -11,8 +11,8 @@ use futures_channel::oneshot;
 use futures_util::FutureExt;
 use futures_util::future::Shared;
 
-use crate::decide::Rules;
 use crate::record::Ownership;
+use crate::rules::Rules;
 use crate::store::{Pulse, Store};
 
 /// One claim as the heartbeat sees it.

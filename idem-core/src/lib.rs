@@ -25,6 +25,7 @@ mod key;
 mod memory;
 mod record;
 mod reply;
+mod rules;
 pub mod store;
 pub mod transition;
 
@@ -33,7 +34,6 @@ pub use canonical::{Canonical, Sink};
 pub use clock::{Clock, SystemClock};
 pub use command::IdempotentCommand;
 pub use contract::Contract;
-pub use decide::Rules;
 #[cfg(feature = "derive")]
 pub use derive::{Canonical, IdempotentCommand};
 pub use engine::{Answer, Begin, Call, Claim, ConfigError, Engine, EngineBuilder, NotCalled, Original, Outcome};
@@ -41,9 +41,11 @@ pub use hash::{CommandHash, InvalidHash, Verdict};
 pub use key::{IdempotencyKey, InvalidKey, InvalidTenant, Scope, Tenant};
 pub use memory::MemoryStore;
 pub use record::{
-    Fence, Finished, OwnerToken, Ownership, Record, ResourceRef, Revision, Status, StatusName, StoredResponse,
+    Checkpoint, Fence, Finished, Keep, OwnerToken, Ownership, Record, ResourceRef, Revision, Status, StatusName,
+    StoredResponse,
 };
 pub use reply::{CallError, Failure, Fate, Reply};
+pub use rules::Rules;
 pub use store::{Store, StoreError};
 
 /// What the macros of this crate expand to. Not an interface: any release may change it.

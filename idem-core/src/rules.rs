@@ -69,11 +69,7 @@ impl Rules {
     /// How long an end that is stored now is remembered.
     #[must_use]
     pub fn keep(&self) -> Keep {
-        Keep {
-            window: self.window,
-            body: self.body_retention.min(self.window),
-            metadata: self.metadata_retention,
-        }
+        Keep { window: self.window, body: self.body_retention.min(self.window), metadata: self.metadata_retention }
     }
 
     /// The wait before the next question after `asked` questions, before jitter.

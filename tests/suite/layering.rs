@@ -8,7 +8,7 @@ use syn::visit::Visit;
 use syn::{UseTree, Visibility};
 
 /// Each module and what it may use. A module may name only modules above it, so there is no cycle.
-const ARROWS: [(&str, &[&str]); 20] = [
+const ARROWS: [(&str, &[&str]); 21] = [
     ("canonical", &[]),
     ("exact", &[]),
     ("key", &[]),
@@ -19,15 +19,30 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ("snapshot", &["canonical", "command", "contract", "hash"]),
     ("calls", &["key"]),
     ("record", &["key", "hash", "calls"]),
-    ("decide", &["record", "hash", "calls"]),
+    ("rules", &["record"]),
+    ("decide", &["record", "hash", "calls", "rules"]),
     ("store", &["record", "key", "hash", "calls", "contract"]),
     ("transition", &["record", "calls", "store"]),
     ("memory", &["key", "record", "clock", "store", "transition"]),
     ("reply", &["record", "decide"]),
-    ("heartbeat", &["record", "decide", "store"]),
+    ("heartbeat", &["record", "rules", "store"]),
     (
         "engine",
-        &["key", "clock", "hash", "contract", "command", "calls", "record", "decide", "store", "reply", "heartbeat"],
+        &[
+            "key",
+            "clock",
+            "hash",
+            "contract",
+            "command",
+            "calls",
+            "record",
+            "rules",
+            "decide",
+            "store",
+            "transition",
+            "reply",
+            "heartbeat",
+        ],
     ),
     ("recovery", &["engine", "store"]),
     ("retention", &["engine", "store"]),

@@ -26,7 +26,7 @@ pub enum Tend {
 pub fn tend(record: &Record, askable: &dyn Fn(&str) -> bool, now: SystemTime, rules: &Rules) -> Tend {
     let may_rerun = rerunnable(&record.calls, now, rules.margin());
     let open = record.has_open_call();
-    let can_ask = open && record.open_calls().all(|call| askable(&call.name));
+    let can_ask = record.open_calls().any(|call| askable(&call.name));
     match &record.status {
         Status::InProgress { locked_until } if now < *locked_until + rules.grace => Tend::Leave,
         Status::InProgress { .. } if can_ask => Tend::Strand,
@@ -40,7 +40,13 @@ pub fn tend(record: &Record, askable: &dyn Fn(&str) -> bool, now: SystemTime, ru
         Status::FailedRetryable { expires_at, .. } if may_rerun && now < *expires_at => Tend::Leave,
         Status::FailedRetryable { .. } => Tend::Park,
         Status::Unknown { locked_until: Some(until), .. } if now < *until => Tend::Leave,
-        Status::Unknown { next_ask_at, .. } if can_ask => if *next_ask_at <= now { Tend::Ask } else { Tend::Leave },
+        Status::Unknown { next_ask_at, .. } if can_ask => {
+            if *next_ask_at <= now {
+                Tend::Ask
+            } else {
+                Tend::Leave
+            }
+        }
         Status::Unknown { parked_at: Some(_), .. } => Tend::Leave,
         Status::Unknown { .. } => Tend::Park,
         Status::Completed(_) | Status::FailedReplayable(_) | Status::Expired { .. } => Tend::Leave,

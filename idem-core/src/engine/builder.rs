@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::calls::CallClass;
 use crate::clock::{Clock, SystemClock};
 use crate::command::IdempotentCommand;
-use crate::decide::Rules;
 use crate::engine::{Engine, Inner};
 use crate::heartbeat::Heartbeat;
 use crate::reply::Reply;
+use crate::rules::Rules;
 use crate::store::Store;
 
 /// Collects what an [`Engine`] needs to know; see [`Engine::builder`].

@@ -194,6 +194,7 @@ impl Claim {
             closed: progress.unwritten.clone(),
             open,
             resource: progress.resource.clone(),
+            checkpoint: None,
             lease: self.engine.rules(self.scope().operation()).lease,
         };
         let store = &self.engine.store;

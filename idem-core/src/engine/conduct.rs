@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
-use crate::decide::{Becomes, Ended, Rules, becomes, decide};
+use crate::decide::{Becomes, Ended, becomes, decide};
 use crate::engine::{Answer, Claim, Engine, MOMENT, Outcome, answer};
 use crate::hash::Verdict;
 use crate::reply::{Failure, Reply};
+use crate::rules::Rules;
 use crate::store::{End, Fenced, Finish, Found, StoreError};
 use crate::transition::after;
 
@@ -64,9 +65,9 @@ impl Claim {
             };
             let retry_after = self.retry_after(becomes, asked_for);
             let end = match becomes {
-                Becomes::Completed => End::Completed { response: kept(), window: rules.window },
-                Becomes::FailedReplayable => End::FailedReplayable { response: kept(), window: rules.window },
-                Becomes::FailedRetryable => End::FailedRetryable { retry_in: retry_after, window: rules.window },
+                Becomes::Completed => End::Completed { response: kept(), keep: rules.keep() },
+                Becomes::FailedReplayable => End::FailedReplayable { response: kept(), keep: rules.keep() },
+                Becomes::FailedRetryable => End::FailedRetryable { retry_in: retry_after, keep: rules.keep() },
                 Becomes::Unknown => End::Unknown { ask_in: retry_after },
             };
             let finish = Finish { closed: progress.unwritten.clone(), resource: progress.resource.clone(), end };
@@ -74,9 +75,9 @@ impl Claim {
         };
         match self.store_end(&finish).await {
             Stored::At(now) => match finish.end {
-                End::Completed { window, .. } | End::FailedReplayable { window, .. } => {
+                End::Completed { keep, .. } | End::FailedReplayable { keep, .. } => {
                     let reply = reply.unwrap_or_else(|| Reply::status(422));
-                    Outcome::Done { reply, expires_at: after(now, window) }
+                    Outcome::Done { reply, expires_at: after(now, keep.window) }
                 }
                 End::FailedRetryable { .. } => Outcome::Failed { reply, retry_after: retry_after.max(MOMENT) },
                 End::Unknown { .. } => Outcome::Unknown { reply, retry_after: retry_after.max(MOMENT) },

@@ -3,3 +3,4 @@
 mod decision;
 mod engine;
 mod heartbeat;
+mod settling;
