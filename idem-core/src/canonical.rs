@@ -6,16 +6,24 @@
 //! of the build can switch on, and a hash must not.
 
 mod attribute;
+mod bytes;
 mod collection;
+mod compare;
 mod composite;
 mod default;
 mod forward;
 mod number;
 pub mod shape;
 mod text;
+mod time;
 mod unicode16;
+#[cfg(any(feature = "float", feature = "serde_json"))]
+mod value;
 
-pub use attribute::{decimal, lowercase, none, trim, uppercase, verbatim};
+pub use attribute::{
+    decimal, digest, exact, float, half_even, half_up, lowercase, ms, none, s, timestamp, trim, unordered, uppercase,
+    us, verbatim,
+};
 pub use collection::MapKey;
 pub(crate) use number::write_bare;
 pub use shape::{Shape, Shapes};
@@ -68,7 +76,7 @@ impl Sink for Vec<u8> {
     message = "`{Self}` has no canonical form here (attributes: `{A}`)",
     label = "cannot be part of a command hash like this",
     note = "a struct or enum of yours: add `#[derive(Canonical)]` to it; its fields carry their own attributes",
-    note = "an amount: `Decimal` with `#[idem(decimal(scale = 2))]`; floats have no exact text and are refused",
+    note = "an amount: `Decimal` with `#[idem(decimal(scale = 2))]`; a float that is no amount: `#[idem(float)]` (feature `float`)",
     note = "`uppercase`, `lowercase`, `trim` and `verbatim` are for text, `decimal(..)` for `Decimal`, also inside `Option`, `Vec`, `Box` and maps",
     note = "not part of what the client asks for (trace ids, secrets, clocks): `#[idem(exclude)]`"
 )]
@@ -113,7 +121,10 @@ pub trait Canonical<A = none> {
 
 #[doc(hidden)]
 pub mod __private {
-    pub use super::attribute::{decimal, lowercase, none, trim, uppercase, verbatim};
+    pub use super::attribute::{
+        decimal, digest, exact, float, half_even, half_up, lowercase, ms, none, s, timestamp, trim, unordered,
+        uppercase, us, verbatim,
+    };
     pub use super::composite::{Composite, Object, OneOf, Parts, Tuple, Variant, shape, write};
     pub use super::default::{AcceptsDefault, DecimalLiteral, EmptyList, Single};
     pub use super::{Canonical, Shape, Shapes, Sink};

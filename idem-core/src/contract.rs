@@ -6,10 +6,10 @@ mod text;
 use std::fmt;
 
 pub use parse::{ParseError, parse};
+#[cfg(feature = "snapshot")]
 pub(crate) use text::visible;
 
 use crate::canonical::{Shape, Shapes};
-use crate::command::IdempotentCommand;
 use crate::hash::FORM;
 
 /// What decides the hash of one operation and version.
@@ -62,11 +62,6 @@ pub struct Contract {
     version: u32,
     form: u16,
     command: Shape,
-}
-
-/// The contract of a command: the same as [`IdempotentCommand::contract`].
-pub fn of<C: IdempotentCommand>() -> Contract {
-    C::contract()
 }
 
 impl Contract {

@@ -52,10 +52,15 @@
 /// | --- | --- |
 /// | `exclude` | not part of what the client asks for, never hashed; its type needs nothing |
 /// | `decimal(scale = N)` | a `Decimal` with at least N places; never rounded, so 10.005 stays another amount than 10.00 |
+/// | `decimal(scale = N, round = "half_even")` | rounds first (or `"half_up"`, away from zero): only where the API itself takes the rounded amounts for one |
 /// | `default = D` | absent, `None` and D are one: text, a number, `true`, `[]`, or a value of the field's own type |
 /// | `uppercase`, `lowercase` | ASCII letters in one case |
 /// | `trim` | ASCII white space at both ends does not count |
 /// | `verbatim` | text as sent, without NFC: opaque tokens |
+/// | `unordered` | a list whose order does not count; doubles do |
+/// | `digest` | bytes as `"sha256:HEX"` of them: large blobs |
+/// | `timestamp(precision = "ms")` | an instant cut to `"s"`, `"ms"` or `"us"`, towards the past |
+/// | `float` | a float as ECMAScript writes it (feature `float`); without, floats are refused |
 /// | `rename = "…"` | the canonical name, also on a variant |
 ///
 /// A default does not fill the field in: the handler still sees `None`.

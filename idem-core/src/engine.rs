@@ -80,7 +80,6 @@ pub enum Begin {
 
 impl Engine {
     /// Starts an engine over a store.
-    #[must_use]
     pub fn builder(store: impl Store + 'static) -> EngineBuilder {
         EngineBuilder::new(Arc::new(store))
     }

@@ -20,7 +20,8 @@ pub(crate) struct Live {
     pub(crate) ownership: Ownership,
     lease: Duration,
     beat: Duration,
-    give_up_at: Instant,
+    /// `None` where `max_run` is longer than any clock.
+    give_up_at: Option<Instant>,
     lost: Mutex<Option<oneshot::Sender<()>>>,
     on_lost: Shared<oneshot::Receiver<()>>,
     ended: AtomicBool,
@@ -33,7 +34,7 @@ impl Live {
             ownership,
             lease: rules.lease,
             beat: rules.beat(),
-            give_up_at: Instant::now() + rules.max_run,
+            give_up_at: Instant::now().checked_add(rules.max_run),
             lost: Mutex::new(Some(lost)),
             on_lost: on_lost.shared(),
             ended: AtomicBool::new(false),
@@ -66,7 +67,7 @@ impl Live {
     }
 
     fn may_go_on(&self, now: Instant) -> bool {
-        let hangs = self.give_up_at <= now;
+        let hangs = self.give_up_at.is_some_and(|then| then <= now);
         if hangs && self.beats() {
             tracing::error!(
                 operation = self.ownership.scope.operation(),

@@ -8,6 +8,9 @@
 //! | --- | --- | --- |
 //! | `derive` | yes | `#[derive(IdempotentCommand)]` and `#[derive(Canonical)]` |
 //! | `rust_decimal` | yes | `Decimal` as a field type, and [`exact`] |
+//! | `chrono`, `time`, `jiff`, `uuid` | no | the instants, dates, durations and ids of these crates |
+//! | `serde_json` | no | `serde_json::Value` |
+//! | `float` | no | `f32` and `f64` under `#[idem(float)]` |
 //! | `snapshot` | no | `assert_contract!`, on top of insta |
 
 mod calls;
@@ -19,6 +22,8 @@ pub mod decide;
 #[cfg(feature = "derive")]
 mod derive;
 mod engine;
+#[cfg(feature = "rust_decimal")]
+pub mod exact;
 pub mod hash;
 mod heartbeat;
 mod key;
@@ -26,7 +31,11 @@ mod memory;
 mod record;
 mod reply;
 mod rules;
+#[cfg(feature = "snapshot")]
+pub mod snapshot;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod transition;
 
 pub use calls::{CallClass, CallRecord, CallState, DownstreamKey, rerunnable, resource_id};
@@ -53,4 +62,8 @@ pub use store::{Store, StoreError};
 pub mod __private {
     pub use crate::canonical::__private::*;
     pub use crate::command::IdempotentCommand;
+    #[cfg(feature = "snapshot")]
+    pub use crate::snapshot::{Snapshot, snapshot};
+    #[cfg(feature = "snapshot")]
+    pub use insta;
 }

@@ -14,7 +14,7 @@ use crate::key::Scope;
 use crate::record::{Ownership, Record, Status};
 use crate::store::{
     Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, NewClaim, Owning,
-    Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
+    Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted, after,
 };
 use crate::transition::{self, Cleaned};
 
@@ -224,9 +224,9 @@ impl Recovering for MemoryStore {
 /// Since when a worker has to look at the record; `None`: never, as it stands.
 fn since(record: &Record, grace: Duration) -> Option<SystemTime> {
     match &record.status {
-        Status::InProgress { locked_until } => Some(transition::after(*locked_until, grace)),
+        Status::InProgress { locked_until } => Some(after(*locked_until, grace)),
         Status::FailedRetryable { next_attempt_at, .. } if record.has_open_call() => {
-            Some(transition::after(*next_attempt_at, grace))
+            Some(after(*next_attempt_at, grace))
         }
         Status::Unknown { next_ask_at, locked_until, .. } => {
             Some(locked_until.unwrap_or(*next_ask_at).max(*next_ask_at))

@@ -383,3 +383,13 @@ pub struct Keep {
     /// How long it is known after the window what the key meant.
     pub metadata: Duration,
 }
+
+/// `now + span`, but never beyond the last second of the year 9999: "for ever" is a legal span (`Duration::MAX`), and
+/// no database and no date format goes much further. Stores that count in SQL date their rows by it too.
+#[must_use]
+pub fn after(now: SystemTime, span: Duration) -> SystemTime {
+    let last = SystemTime::UNIX_EPOCH + LAST_SECOND;
+    now.checked_add(span).map_or(last, |then| then.min(last))
+}
+
+const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);

@@ -21,6 +21,8 @@ pub use write::{
     NewClaim, Seen, Step, SweepOrder, Swept, TakeOver, Tended, Verdicted,
 };
 
+pub use crate::record::after;
+
 use crate::key::Scope;
 use crate::record::Ownership;
 

@@ -6,7 +6,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::calls::{CallRecord, CallState};
-use crate::record::{Fence, Finished, Keep, Ownership, Record, Revision, Status, StoredResponse};
+use crate::record::{Fence, Finished, Keep, Ownership, Record, Revision, Status, StoredResponse, after};
 use crate::store::{Answered, AnsweredEnd, ClosedCall, End, Finish, NewClaim, Seen, Step, TakeOver, Tended, Verdicted};
 
 /// T1: the record that an insert makes.
@@ -264,16 +264,6 @@ fn ended(end: &End, now: SystemTime) -> Status {
 fn unknown(now: SystemTime, ask_in: Duration, parked_at: Option<SystemTime>) -> Status {
     Status::Unknown { next_ask_at: after(now, ask_in), locked_until: None, parked_at }
 }
-
-/// `now + span`, but never beyond the last second of the year 9999: "for ever" is a legal span (`Duration::MAX`), and
-/// no database and no date format goes much further. Stores that count in SQL date their rows by it too.
-#[must_use]
-pub fn after(now: SystemTime, span: Duration) -> SystemTime {
-    let last = SystemTime::UNIX_EPOCH + LAST_SECOND;
-    now.checked_add(span).map_or(last, |then| then.min(last))
-}
-
-const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
 
 fn owned(record: &Record, owner: &Ownership) -> bool {
     record.fence == owner.fence && record.owner == owner.owner && matches!(record.status, Status::InProgress { .. })

@@ -1,5 +1,7 @@
 //! Parses `#[idem(…)]`, keeping the span of every word.
 
+mod word;
+
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -7,6 +9,7 @@ use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitStr, Meta, Token, UnOp, token};
 
+use self::word::{Place, nearest, unknown};
 use crate::case::Case;
 use crate::ctxt::Ctxt;
 
@@ -38,16 +41,28 @@ pub(crate) struct FieldAttrs {
     pub(crate) exclude: Option<Given<()>>,
     pub(crate) rename: Option<Given<String>>,
     pub(crate) default: Option<Given<DefaultValue>>,
-    pub(crate) decimal: Option<Given<u32>>,
+    pub(crate) decimal: Option<Given<Decimal>>,
     pub(crate) uppercase: Option<Given<()>>,
     pub(crate) lowercase: Option<Given<()>>,
     pub(crate) trim: Option<Given<()>>,
     pub(crate) verbatim: Option<Given<()>>,
+    pub(crate) float: Option<Given<()>>,
+    pub(crate) digest: Option<Given<()>>,
+    pub(crate) timestamp: Option<Given<&'static str>>,
+    pub(crate) unordered: Option<Given<()>>,
+}
+
+/// `decimal(scale = N, round = "…")`.
+#[derive(Clone, Copy)]
+pub(crate) struct Decimal {
+    pub(crate) scale: u32,
+    pub(crate) round: Option<&'static str>,
 }
 
 /// What stands after `default =`.
 pub(crate) enum DefaultValue {
-    EmptyList,
+    /// `[]`, and where it stands.
+    EmptyList(Span),
     Literal(Lit),
     /// A negative literal or any other expression.
     Expr(Box<Expr>),
@@ -63,7 +78,7 @@ impl TypeAttrs {
                 "allow_empty" => once(ctxt, &mut parsed.allow_empty, &item, flag),
                 "rename_all" => once(ctxt, &mut parsed.rename_all, &item, case),
                 "crate" => once(ctxt, &mut parsed.krate, &item, path),
-                _ => unknown(ctxt, &item, Place::Type),
+                _ => unknown(ctxt, &item.word, item.span, Place::Type),
             }
         }
         parsed
@@ -76,7 +91,7 @@ impl VariantAttrs {
         for item in items(ctxt, attrs) {
             match item.word.as_str() {
                 "rename" => once(ctxt, &mut parsed.rename, &item, string),
-                _ => unknown(ctxt, &item, Place::Variant),
+                _ => unknown(ctxt, &item.word, item.span, Place::Variant),
             }
         }
         parsed
@@ -96,7 +111,11 @@ impl FieldAttrs {
                 "lowercase" => once(ctxt, &mut parsed.lowercase, &item, flag),
                 "trim" => once(ctxt, &mut parsed.trim, &item, flag),
                 "verbatim" => once(ctxt, &mut parsed.verbatim, &item, flag),
-                _ => unknown(ctxt, &item, Place::Field),
+                "float" => once(ctxt, &mut parsed.float, &item, flag),
+                "digest" => once(ctxt, &mut parsed.digest, &item, flag),
+                "timestamp" => once(ctxt, &mut parsed.timestamp, &item, timestamp),
+                "unordered" => once(ctxt, &mut parsed.unordered, &item, flag),
+                _ => unknown(ctxt, &item.word, item.span, Place::Field),
             }
         }
         parsed
@@ -113,7 +132,7 @@ struct Item {
 enum Value {
     None,
     Expr(Box<Expr>),
-    EmptyList,
+    EmptyList(Span),
     List(TokenStream),
     /// Reported already.
     Broken,
@@ -189,7 +208,7 @@ fn equals(input: ParseStream<'_>) -> syn::Result<Value> {
     if input.peek(token::Bracket) {
         let group: TokenTree = input.parse()?;
         return match group {
-            TokenTree::Group(list) if list.stream().is_empty() => Ok(Value::EmptyList),
+            TokenTree::Group(list) if list.stream().is_empty() => Ok(Value::EmptyList(list.span())),
             list => Err(syn::Error::new(list.span(), "a list can only be the empty one here: `default = []`")),
         };
     }
@@ -297,7 +316,7 @@ fn path(ctxt: &Ctxt, item: &Item) -> Option<TokenStream> {
 
 fn default(ctxt: &Ctxt, item: &Item) -> Option<DefaultValue> {
     match &item.value {
-        Value::EmptyList => Some(DefaultValue::EmptyList),
+        Value::EmptyList(span) => Some(DefaultValue::EmptyList(*span)),
         Value::Expr(expr) => Some(match &**expr {
             Expr::Lit(literal) => DefaultValue::Literal(literal.lit.clone()),
             expr => DefaultValue::Expr(Box::new(expr.clone())),
@@ -310,78 +329,62 @@ fn default(ctxt: &Ctxt, item: &Item) -> Option<DefaultValue> {
     }
 }
 
-/// `decimal(scale = N)`.
-fn decimal(ctxt: &Ctxt, item: &Item) -> Option<u32> {
-    let Value::List(tokens) = &item.value else {
-        if !matches!(item.value, Value::Broken) {
-            ctxt.error(item.span, "`decimal` says how many places are written at least: `decimal(scale = 2)`");
-        }
-        return None;
-    };
-    if tokens.is_empty() {
-        ctxt.error(item.span, "`decimal` says how many places are written at least: `decimal(scale = 2)`");
-        return None;
-    }
-    let mut scale = None;
-    for item in list_items(ctxt, tokens.clone(), item.span) {
+fn decimal(ctxt: &Ctxt, item: &Item) -> Option<Decimal> {
+    const RULE: &str = "`decimal` says how many places are written at least: `decimal(scale = 2)`";
+    let (mut scale, mut round) = (None, None);
+    for item in inner_items(ctxt, item, RULE)? {
         match item.word.as_str() {
             "scale" => once(ctxt, &mut scale, &item, |ctxt, item| {
                 whole_number(ctxt, item, 0..=28, "a scale is a whole number from 0 to 28, what a `Decimal` can hold")
             }),
-            _ => unknown(ctxt, &item, Place::Decimal),
+            "round" => once(ctxt, &mut round, &item, |ctxt, item| {
+                one_of(ctxt, item, &["half_even", "half_up"], "amounts are rounded `half_even` or `half_up`")
+            }),
+            _ => unknown(ctxt, &item.word, item.span, Place::Decimal),
         }
     }
-    scale?.value
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Place {
-    Type,
-    Variant,
-    Field,
-    Decimal,
-}
-
-impl Place {
-    const ALL: [Self; 3] = [Self::Type, Self::Variant, Self::Field];
-
-    fn words(self) -> &'static [&'static str] {
-        match self {
-            Self::Type => &["operation", "version", "allow_empty", "rename_all", "crate"],
-            Self::Variant => &["rename"],
-            Self::Field => &["exclude", "rename", "default", "decimal", "uppercase", "lowercase", "trim", "verbatim"],
-            Self::Decimal => &["scale"],
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Type => "a struct or enum",
-            Self::Variant => "a variant",
-            Self::Field => "a field",
-            Self::Decimal => "`decimal(..)`",
+    match scale {
+        Some(scale) => Some(Decimal { scale: scale.value?, round: round.and_then(|round| round.value) }),
+        None => {
+            if round.is_some() {
+                ctxt.error(item.span, RULE);
+            }
+            None
         }
     }
 }
 
-/// Refuses a word that means nothing here. A word that is silently ignored would change the hash.
-fn unknown(ctxt: &Ctxt, item: &Item, place: Place) {
-    let word = &item.word;
-    let elsewhere = Place::ALL.into_iter().find(|other| *other != place && other.words().contains(&word.as_str()));
-    let hint = match (nearest(word, place.words().iter().copied()), elsewhere) {
-        (_, Some(other)) => format!("`{word}` belongs on {}, not on {}", other.name(), place.name()),
-        (Some(near), None) => format!("unknown attribute `{word}`; did you mean `{near}`?"),
-        (None, None) => {
-            format!("unknown attribute `{word}`; {} takes `{}`", place.name(), place.words().join("`, `"))
+fn timestamp(ctxt: &Ctxt, item: &Item) -> Option<&'static str> {
+    const RULE: &str = "`timestamp` says what an instant is cut to: `timestamp(precision = \"ms\")`";
+    let mut precision = None;
+    for item in inner_items(ctxt, item, RULE)? {
+        match item.word.as_str() {
+            "precision" => once(ctxt, &mut precision, &item, |ctxt, item| {
+                one_of(ctxt, item, &["s", "ms", "us"], "an instant is cut to `s`, `ms` or `us`; without, it is exact")
+            }),
+            _ => unknown(ctxt, &item.word, item.span, Place::Timestamp),
         }
-    };
-    ctxt.error(item.span, hint);
+    }
+    precision?.value
 }
 
-fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
-    let distance = |known: &str| strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase());
-    let (near, distance) = known.into_iter().map(|known| (known, distance(known))).min_by_key(|(_, d)| *d)?;
-    (distance <= near.len().max(3) / 3 + 1).then_some(near)
+/// The words in the brackets of an attribute that has to have some.
+fn inner_items(ctxt: &Ctxt, item: &Item, rule: &str) -> Option<Vec<Item>> {
+    match &item.value {
+        Value::List(tokens) if !tokens.is_empty() => return Some(list_items(ctxt, tokens.clone(), item.span)),
+        Value::Broken => {}
+        _ => ctxt.error(item.span, rule),
+    }
+    None
+}
+
+fn one_of(ctxt: &Ctxt, item: &Item, known: &[&'static str], rule: &str) -> Option<&'static str> {
+    let literal = literal_string(ctxt, item)?;
+    let found = known.iter().find(|known| **known == literal.value()).copied();
+    if found.is_none() {
+        ctxt.error(literal.span(), rule);
+    }
+    found
 }
 
 /// A decimal literal, as sign, mantissa and scale.
@@ -395,7 +398,7 @@ pub(crate) fn decimal_literal(default: &DefaultValue) -> Option<(bool, u128, u32
             },
             _ => return None,
         },
-        DefaultValue::EmptyList => return None,
+        DefaultValue::EmptyList(_) => return None,
     };
     let (negative, digits) = text.strip_prefix('-').map_or((false, text.as_str()), |digits| (true, digits));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));

@@ -153,8 +153,10 @@ fn check_rules_agree(ctxt: &Ctxt, field: &Field<'_>) {
         let clash = rules[..at].iter().map(|(earlier, _)| *earlier).find_map(|earlier| match (earlier, *word) {
             ("uppercase", "lowercase") => Some("a text has one case"),
             ("trim" | "uppercase" | "lowercase", "verbatim") => Some("verbatim text stays as it was sent"),
-            ("decimal", _) => Some("one is for amounts, the other for text"),
-            _ => None,
+            ("trim", "uppercase" | "lowercase") => None,
+            ("digest", "unordered") => Some("the order of bytes counts"),
+            (_, "unordered") => None,
+            _ => Some("they are for different types"),
         });
         if let Some(reason) = clash {
             let others: Vec<_> = rules[..at].iter().map(|(earlier, _)| format!("`{earlier}`")).collect();

@@ -1,5 +1,7 @@
 //! Writes the implementations.
 
+mod newtype;
+
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
@@ -14,7 +16,7 @@ pub(crate) fn expand(input: &Input<'_>) -> TokenStream {
         Body::Tuple(fields) => composite(input, quote!(Tuple), tuple_parts(fields, Projection::Struct)),
         Body::OneOf(variants) => composite(input, quote!(OneOf), one_of_parts(variants)),
         Body::Newtype(fields) => match fields.iter().find(|field| !field.is_excluded()) {
-            Some(field) => newtype(input, field),
+            Some(field) => newtype::newtype(input, field),
             None => TokenStream::new(),
         },
         Body::Union(_) => TokenStream::new(),
@@ -237,115 +239,29 @@ fn row_part(field: &Field<'_>, method: &str, projection: &Projection<'_>) -> Tok
     quote_spanned!(span=> __parts.#method::<#attributes, #ty>(#get);)
 }
 
-/// A newtype is what it holds. Without attributes of its own it takes those of the field it stands in.
-fn newtype(input: &Input<'_>, field: &Field<'_>) -> TokenStream {
-    let ident = input.ident;
-    let inner = field.ty;
-    let member = &field.member;
-    let holds_itself = mentions(inner, &|found| found == ident || found == "Self");
-    let takes_attributes = field.rules().is_empty() && !holds_itself;
-    let (own, held) = if takes_attributes {
-        (quote!(__A), quote!(__A))
-    } else {
-        (quote!(_idem::none), attributes(field).into_token_stream())
-    };
-    let span = generated(inner.span());
-    let mut generics = input.generics.clone();
-    if takes_attributes {
-        generics = with_parameter(&generics, "__A");
-    }
-    let mut written = generics.clone();
-    if takes_attributes || mentions_parameter(input.generics, inner) {
-        let bound: WherePredicate = parse_quote!(#inner: _idem::Canonical<#held>);
-        written.make_where_clause().predicates.push(bound);
-    }
-    let (impls, types, clause) = written.split_for_impl();
-    let (_, types) = (types, input.generics.split_for_impl().1);
-    let as_inner = quote_spanned!(span=> <#inner as _idem::Canonical<#held>>);
-    let canonical = quote! {
-        #[automatically_derived]
-        impl #impls _idem::Canonical<#own> for #ident #types #clause {
-            const NULLABLE: _idem::bool = #as_inner::NULLABLE;
-
-            fn write<__S: _idem::Sink + ?_idem::Sized>(&self, __sink: &mut __S) {
-                #as_inner::write(&self.#member, __sink);
-            }
-
-            fn shape(__shapes: &mut _idem::Shapes) -> _idem::Shape {
-                __shapes.newtype::<Self, #own>(|__shapes| #as_inner::shape(__shapes))
-            }
-
-            fn is_absent(&self) -> _idem::bool {
-                #as_inner::is_absent(&self.#member)
-            }
-
-            fn write_member<__S: _idem::Sink + ?_idem::Sized>(&self, __sink: &mut __S) {
-                #as_inner::write_member(&self.#member, __sink);
-            }
-
-            fn write_list<'__list, __S: _idem::Sink + ?_idem::Sized>(
-                __items: impl _idem::Iterator<Item = &'__list Self>,
-                __sink: &mut __S,
-            ) where
-                Self: '__list,
-            {
-                #as_inner::write_list(_idem::Iterator::map(__items, |__it| &__it.#member), __sink);
-            }
-
-            fn list_shape(__shapes: &mut _idem::Shapes) -> _idem::Shape {
-                #as_inner::list_shape(__shapes)
-            }
-        }
-    };
-    if holds_itself {
-        return canonical;
-    }
-
-    // The bounds are for any lifetime, so that one without a parameter in it may also be false: then the newtype
-    // takes no default, and only a default would ask.
-    let mut with_default = with_parameter(&generics, "__D");
-    let bound: WherePredicate = parse_quote!(for<'__any> #inner: _idem::AcceptsDefault<__D, #held>);
-    with_default.make_where_clause().predicates.push(bound);
-    let also: WherePredicate = parse_quote!(Self: _idem::Canonical<#own>);
-    with_default.make_where_clause().predicates.push(also);
-    let (default_impls, _, default_clause) = with_default.split_for_impl();
-    let mut single = generics.clone();
-    let bound: WherePredicate = parse_quote!(for<'__any> #inner: _idem::Single<#held>);
-    single.make_where_clause().predicates.push(bound);
-    let (single_impls, _, single_clause) = single.split_for_impl();
-    quote! {
-        #canonical
-
-        #[automatically_derived]
-        impl #default_impls _idem::AcceptsDefault<__D, #own> for #ident #types #default_clause {
-            fn write_default<__S: _idem::Sink + ?_idem::Sized>(__default: &__D, __sink: &mut __S) {
-                <#inner as _idem::AcceptsDefault<__D, #held>>::write_default(__default, __sink);
-            }
-        }
-
-        #[automatically_derived]
-        impl #single_impls _idem::Single<#own> for #ident #types #single_clause {}
-    }
-}
-
 /// The field's attributes as a type, by the words the user wrote.
 fn attributes(field: &Field<'_>) -> TokenStream {
-    let rules = field.rules().into_iter().map(|(word, _)| {
-        let ident = format_ident!("{word}");
-        match &field.attrs.decimal {
-            Some(given) if word == "decimal" => {
-                let scale = proc_macro2::Literal::u32_unsuffixed(given.value.unwrap_or_default());
-                quote!(_idem::decimal<#scale>)
-            }
-            _ => quote!(_idem::#ident),
-        }
+    let attrs = &field.attrs;
+    let rules = field.rules().into_iter().filter(|(word, _)| *word != "unordered").map(|(word, _)| {
+        let word = format_ident!("{word}");
+        let decimal = attrs.decimal.as_ref().and_then(|given| given.value).map(|decimal| {
+            let scale = proc_macro2::Literal::u32_unsuffixed(decimal.scale);
+            let round = decimal.round.map(|round| format_ident!("{round}")).map(|round| quote!(, _idem::#round));
+            quote!(<#scale #round>)
+        });
+        let precision = attrs.timestamp.as_ref().and_then(|given| given.value).map(|precision| {
+            let precision = format_ident!("{precision}");
+            quote!(<_idem::#precision>)
+        });
+        quote!(_idem::#word #decimal #precision)
     });
     let rules: Vec<_> = rules.collect();
-    match rules.as_slice() {
+    let each = match rules.as_slice() {
         [] => quote!(_idem::none),
         [rule] => rule.clone(),
         rules => quote!((#(#rules),*)),
-    }
+    };
+    if attrs.unordered.is_some() { quote!(_idem::unordered<#each>) } else { each }
 }
 
 fn default(field: &Field<'_>) -> Option<TokenStream> {
@@ -359,7 +275,7 @@ fn default(field: &Field<'_>) -> Option<TokenStream> {
         });
     }
     Some(match default {
-        DefaultValue::EmptyList => quote!(_idem::EmptyList),
+        DefaultValue::EmptyList(span) => quote_spanned!(generated(*span)=> _idem::EmptyList),
         DefaultValue::Literal(literal) => literal.to_token_stream(),
         DefaultValue::Expr(expr) => expr.to_token_stream(),
     })
@@ -386,7 +302,7 @@ fn bounds(input: &Input<'_>) -> Generics {
             Some(DefaultValue::Literal(syn::Lit::Str(_))) if field.attrs.decimal.is_none() => {
                 add(parse_quote!(for<'__any> #ty: _idem::AcceptsDefault<&'__any _idem::str, #attributes>));
             }
-            Some(DefaultValue::EmptyList) => {
+            Some(DefaultValue::EmptyList(_)) => {
                 add(parse_quote!(#ty: _idem::AcceptsDefault<_idem::EmptyList, #attributes>))
             }
             Some(_) if field.attrs.decimal.is_some() => {

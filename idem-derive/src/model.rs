@@ -128,17 +128,20 @@ impl Field<'_> {
 
     /// The attributes that decide how the value is written, by the words the user wrote.
     pub(crate) fn rules(&self) -> Vec<(&'static str, Span)> {
-        let FieldAttrs { exclude: _, rename: _, default: _, decimal, uppercase, lowercase, trim, verbatim } =
-            &self.attrs;
-        let decimal = decimal.as_ref().map(|given| ("decimal", given.span));
+        let attrs = &self.attrs;
         let flag = |word, given: &Option<Given<()>>| given.as_ref().map(|given| (word, given.span));
-        let flags = [
-            flag("trim", trim),
-            flag("uppercase", uppercase),
-            flag("lowercase", lowercase),
-            flag("verbatim", verbatim),
+        let rules = [
+            attrs.decimal.as_ref().map(|given| ("decimal", given.span)),
+            flag("trim", &attrs.trim),
+            flag("uppercase", &attrs.uppercase),
+            flag("lowercase", &attrs.lowercase),
+            flag("verbatim", &attrs.verbatim),
+            flag("float", &attrs.float),
+            flag("digest", &attrs.digest),
+            attrs.timestamp.as_ref().map(|given| ("timestamp", given.span)),
+            flag("unordered", &attrs.unordered),
         ];
-        decimal.into_iter().chain(flags.into_iter().flatten()).collect()
+        rules.into_iter().flatten().collect()
     }
 }
 

@@ -1,1 +1,28 @@
-//! idem-sqlx
+//! Durable stores for `idem-core` over sqlx: they remember what a key meant when the process does not.
+//!
+//! | feature | store | for |
+//! | --- | --- | --- |
+//! | `sqlite` (default) | [`SqliteStore`] | one machine: a file, no server |
+//!
+//! ```
+//! # async fn open(dir: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+//! use idem_core::Engine;
+//! use idem_sqlx::SqliteStore;
+//!
+//! let store = SqliteStore::open(dir.join("idem.db")).await?;
+//! let engine = Engine::builder(store).build()?;
+//! # drop(engine); Ok(()) }
+//! # let dir = tempfile::tempdir()?;
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(open(dir.path()))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+#[cfg(feature = "sqlite")]
+mod row;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+pub use error::Error;
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteOptions, SqliteStore};

@@ -78,7 +78,7 @@ async fn prepare_provider(State(app): State<App>, Json(trouble): Json<Trouble>) 
     StatusCode::NO_CONTENT
 }
 
-fn broken(error: &dyn std::error::Error) -> Response {
+fn broken(error: &(dyn std::error::Error + 'static)) -> Response {
     tracing::error!(error, "a database failed");
     StatusCode::INTERNAL_SERVER_ERROR.into_response()
 }

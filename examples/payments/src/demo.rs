@@ -1,5 +1,6 @@
 //! Every kind of second request, over real HTTP, and what it got.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -13,12 +14,15 @@ use crate::service::Service;
 
 type Error = Box<dyn std::error::Error>;
 
-/// Runs the demo; whether everything was as it should be.
-pub async fn run() -> Result<bool, Error> {
+/// Runs the demo on a service of its own, which leaves nothing behind.
+///
+/// # Errors
+/// Whatever keeps a request from being sent; what a request got is in the report.
+pub async fn run() -> Result<Report, Error> {
     let folder = tempfile::tempdir()?;
     let service = Service::start(SocketAddr::from(([127, 0, 0, 1], 0)), folder.path()).await?;
     let client = Client { http: reqwest::Client::new(), service };
-    let scenes = [
+    let scenes = vec![
         client.replay().await?,
         client.other_spelling().await?,
         client.absent_default().await?,
@@ -35,16 +39,46 @@ pub async fn run() -> Result<bool, Error> {
     ];
     client.service.stop().await;
     folder.close()?;
-    println!("{}", table(&scenes));
-    let wrong = scenes.iter().filter(|scene| !scene.right()).count();
-    match wrong {
-        0 => println!("{} kinds of second request, each got what it should.", scenes.len()),
-        _ => println!("{wrong} of {} kinds of second request got something else than they should.", scenes.len()),
+    Ok(Report { scenes })
+}
+
+/// What every kind of second request got.
+#[derive(Debug)]
+pub struct Report {
+    scenes: Vec<Scene>,
+}
+
+impl Report {
+    /// Whether each got what it should.
+    pub fn is_right(&self) -> bool {
+        self.scenes.iter().all(Scene::is_right)
     }
-    Ok(wrong == 0)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_header(["second request", "what each got", "charges", ""]);
+        for scene in &self.scenes {
+            let verdict = match scene.is_right() {
+                true => "right".to_owned(),
+                false => format!("WRONG, expected:\n{}\n{} charges", scene.expected.join("\n"), scene.expected_charges),
+            };
+            table.add_row([scene.what, &scene.got.join("\n"), &scene.charges.to_string(), &verdict]);
+        }
+        let kinds = self.scenes.len();
+        match self.scenes.iter().filter(|scene| !scene.is_right()).count() {
+            0 => write!(f, "{table}\n{kinds} kinds of second request, each got what it should."),
+            wrong => {
+                write!(f, "{table}\n{wrong} of {kinds} kinds of second request got something else than they should.")
+            }
+        }
+    }
 }
 
 /// One kind of second request: what each of its requests got, and what the provider charged for all of them.
+#[derive(Debug)]
 struct Scene {
     what: &'static str,
     got: Vec<String>,
@@ -54,7 +88,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn right(&self) -> bool {
+    fn is_right(&self) -> bool {
         self.got == self.expected && self.charges == self.expected_charges
     }
 }
@@ -241,18 +275,4 @@ impl Client {
 fn payment(account: &str, amount: &str) -> String {
     json!({ "account_id": account, "amount": amount, "currency": "EUR", "merchant_reference": "order-1041" })
         .to_string()
-}
-
-fn table(scenes: &[Scene]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["second request", "what each got", "charges", ""]);
-    for scene in scenes {
-        let verdict = match scene.right() {
-            true => "right".to_owned(),
-            false => format!("WRONG, expected:\n{}\n{} charges", scene.expected.join("\n"), scene.expected_charges),
-        };
-        table.add_row([scene.what, &scene.got.join("\n"), &scene.charges.to_string(), &verdict]);
-    }
-    table
 }

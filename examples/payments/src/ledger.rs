@@ -12,6 +12,7 @@ use crate::payment::CreatePayment;
 use crate::provider::Charge;
 
 /// The payments of the service.
+#[derive(Debug)]
 pub struct Ledger {
     pool: SqlitePool,
 }

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use idem_core::{InvalidTenant, Tenant};
 
 /// An authenticated merchant. Keys may rotate, the merchant's name stays: that is what records belong to.
+#[derive(Debug)]
 pub struct Merchant(&'static str);
 
 /// What a real service has in its database.

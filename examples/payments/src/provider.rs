@@ -16,6 +16,7 @@ use crate::payment::CreatePayment;
 pub const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The provider's side.
+#[derive(Debug)]
 pub struct Provider {
     pool: SqlitePool,
     next: Mutex<Option<Trouble>>,

@@ -18,14 +18,18 @@ use crate::payment::CreatePayment;
 use crate::provider::{self, Provider};
 
 /// What the handlers share.
-#[derive(Clone, FromRef)]
+#[derive(Debug, Clone, FromRef)]
 pub struct App {
+    /// idem.
     pub idem: Idem,
+    /// The service's own rows.
     pub ledger: Arc<Ledger>,
+    /// The world outside.
     pub provider: Arc<Provider>,
 }
 
 /// A running service.
+#[derive(Debug)]
 pub struct Service {
     address: SocketAddr,
     app: App,
@@ -41,7 +45,7 @@ pub enum StartError {
     Folder(#[source] std::io::Error),
     /// The records.
     #[error("the idempotency store cannot be opened")]
-    Store(#[from] idem_core::StoreError),
+    Store(#[from] idem_sqlx::Error),
     /// The service's or the provider's rows.
     #[error("a database cannot be opened")]
     Database(#[from] sqlx::Error),

@@ -1,9 +1,6 @@
 //! The contract of the service's command: a change of what makes two requests one shows here, before a deploy.
 
-#[path = "../src/payment.rs"]
-mod payment;
-
-use payment::CreatePayment;
+use payments::payment::CreatePayment;
 use rust_decimal::Decimal;
 
 fn typical() -> CreatePayment {

@@ -24,9 +24,73 @@ pub enum trim {}
 #[derive(Debug)]
 pub enum verbatim {}
 
-/// `#[idem(decimal(scale = SCALE))]`: at least `SCALE` decimal places, never rounded.
+/// `#[idem(decimal(scale = SCALE))]`: at least `SCALE` decimal places. Never rounded, unless `R` says how:
+/// [`half_even`] or [`half_up`], from `round = "…"`.
 #[derive(Debug)]
-pub enum decimal<const SCALE: u32> {}
+pub struct decimal<const SCALE: u32, R = exact>(std::marker::PhantomData<R>);
+
+/// No rounding.
+#[derive(Debug)]
+pub enum exact {}
+
+/// `round = "half_even"`: to the nearest, halves to the even neighbour.
+#[derive(Debug)]
+pub enum half_even {}
+
+/// `round = "half_up"`: to the nearest, halves away from zero.
+#[derive(Debug)]
+pub enum half_up {}
+
+/// `#[idem(timestamp(precision = "…"))]`: an instant cut to whole [`s`], [`ms`] or [`us`], towards the past.
+#[derive(Debug)]
+pub struct timestamp<P>(std::marker::PhantomData<P>);
+
+/// Seconds.
+#[derive(Debug)]
+pub enum s {}
+
+/// Milliseconds.
+#[derive(Debug)]
+pub enum ms {}
+
+/// Microseconds.
+#[derive(Debug)]
+pub enum us {}
+
+/// The precision of an instant.
+pub(super) trait Precision {
+    /// The nanoseconds in one step.
+    const STEP: u32;
+    /// The rule in the contract's text.
+    const RULE: &'static str;
+}
+
+impl Precision for s {
+    const STEP: u32 = 1_000_000_000;
+    const RULE: &'static str = r#"precision = "s""#;
+}
+
+impl Precision for ms {
+    const STEP: u32 = 1_000_000;
+    const RULE: &'static str = r#"precision = "ms""#;
+}
+
+impl Precision for us {
+    const STEP: u32 = 1_000;
+    const RULE: &'static str = r#"precision = "us""#;
+}
+
+/// `#[idem(float)]`: a float, as ECMAScript writes it.
+#[derive(Debug)]
+pub enum float {}
+
+/// `#[idem(unordered)]`: a list whose order does not count. Sorted by the elements' text; doubles stay.
+#[derive(Debug)]
+pub struct unordered<A = none>(std::marker::PhantomData<A>);
+
+/// `#[idem(digest)]`: bytes as the SHA-256 of them, for large blobs.
+#[derive(Debug)]
+pub enum digest {}
 
 /// Attributes that containers hand on to each element. Attributes of the container itself do not implement it.
 pub trait Elementwise {}
@@ -38,4 +102,6 @@ impl Elementwise for trim {}
 impl Elementwise for (trim, uppercase) {}
 impl Elementwise for (trim, lowercase) {}
 impl Elementwise for verbatim {}
-impl<const SCALE: u32> Elementwise for decimal<SCALE> {}
+impl<const SCALE: u32, R> Elementwise for decimal<SCALE, R> {}
+impl Elementwise for float {}
+impl<P> Elementwise for timestamp<P> {}

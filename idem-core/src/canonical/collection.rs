@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::attribute::Elementwise;
+use super::attribute::{Elementwise, unordered};
+use super::compare::compare_text;
 use super::text::{VERBATIM, write_text};
 use super::{Canonical, Shape, Shapes, Sink};
 
@@ -66,17 +67,76 @@ lists! {
     [const N: usize] [T; N];
 }
 
+// A list of bytes is hex only where it is one piece: a queue is a list of numbers.
+impl<A: Elementwise, T: Canonical<A>> Canonical<A> for VecDeque<T> {
+    fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+        write_array(self.iter(), sink);
+    }
+
+    fn shape(shapes: &mut Shapes) -> Shape {
+        Shape::List(Box::new(T::shape(shapes)))
+    }
+}
+
+macro_rules! unordered {
+    ($([$($generics:tt)*] $list:ty;)*) => {$(
+        impl<A, T: Canonical<A>, $($generics)*> Canonical<unordered<A>> for $list {
+            fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+                write_sorted(self.iter(), Doubles::Stay, sink);
+            }
+
+            fn shape(shapes: &mut Shapes) -> Shape {
+                Shape::Unordered(Box::new(T::shape(shapes)))
+            }
+        }
+    )*};
+}
+
+unordered! {
+    [] Vec<T>;
+    [] [T];
+    [] VecDeque<T>;
+    [const N: usize] [T; N];
+}
+
+impl<A: Elementwise, T: Canonical<A>> Canonical<A> for BTreeSet<T> {
+    fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+        // A set of texts is in the order of its texts already; a set of numbers seldom is.
+        let mut pairs = self.iter().zip(self.iter().skip(1));
+        let in_order = pairs.all(|(a, b)| compare_text(|sink| a.write(sink), |sink| b.write(sink)).is_lt());
+        if in_order { write_array(self.iter(), sink) } else { write_sorted(self.iter(), Doubles::Once, sink) }
+    }
+
+    fn shape(shapes: &mut Shapes) -> Shape {
+        Shape::Set(Box::new(T::shape(shapes)))
+    }
+}
+
+impl<A: Elementwise, T: Canonical<A>, H> Canonical<A> for HashSet<T, H> {
+    fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+        write_sorted(self.iter(), Doubles::Once, sink);
+    }
+
+    fn shape(shapes: &mut Shapes) -> Shape {
+        Shape::Set(Box::new(T::shape(shapes)))
+    }
+}
+
 impl<A: Elementwise, K: MapKey, V: Canonical<A>> Canonical<A> for BTreeMap<K, V> {
     fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
         // The map's own order is the order of the texts for most keys: ASCII, or integers of one length.
         let in_order = self.keys().zip(self.keys().skip(1)).all(|(a, b)| compare_keys(a, b).is_lt());
-        if in_order {
-            write_entries(self.iter(), sink);
-        } else {
-            let mut entries: Vec<_> = self.iter().collect();
-            entries.sort_unstable_by(|(a, _), (b, _)| compare_keys(*a, *b));
-            write_entries(entries.into_iter(), sink);
-        }
+        if in_order { write_entries(self.iter(), sink) } else { write_sorted_entries(self.iter(), sink) }
+    }
+
+    fn shape(shapes: &mut Shapes) -> Shape {
+        Shape::Map { key: K::CLASS.into(), value: Box::new(V::shape(shapes)) }
+    }
+}
+
+impl<A: Elementwise, K: MapKey, V: Canonical<A>, H> Canonical<A> for HashMap<K, V, H> {
+    fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+        write_sorted_entries(self.iter(), sink);
     }
 
     fn shape(shapes: &mut Shapes) -> Shape {
@@ -97,6 +157,50 @@ where
         open = b",";
     }
     sink.put(if open == b"[" { b"[]" } else { b"]" });
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Doubles {
+    Stay,
+    Once,
+}
+
+/// Writes `[…]` in the order of the elements' texts. All texts share one allocation, and the order another.
+fn write_sorted<'a, A, T, S>(items: impl Iterator<Item = &'a T>, doubles: Doubles, sink: &mut S)
+where
+    T: Canonical<A> + ?Sized + 'a,
+    S: Sink + ?Sized,
+{
+    let mut texts = Vec::new();
+    let mut spans = Vec::new();
+    for item in items {
+        let start = texts.len();
+        item.write(&mut texts as &mut dyn Sink);
+        spans.push(start..texts.len());
+    }
+    spans.sort_by(|a, b| texts[a.clone()].cmp(&texts[b.clone()]));
+    if doubles == Doubles::Once {
+        // Distinct elements of a set may still be one after normalisation.
+        spans.dedup_by(|a, b| texts[a.clone()] == texts[b.clone()]);
+    }
+    let mut open: &[u8] = b"[";
+    for span in spans {
+        sink.put(open);
+        sink.put(&texts[span]);
+        open = b",";
+    }
+    sink.put(if open == b"[" { b"[]" } else { b"]" });
+}
+
+fn write_sorted_entries<'a, A, K, V, S>(entries: impl Iterator<Item = (&'a K, &'a V)>, sink: &mut S)
+where
+    K: MapKey + 'a,
+    V: Canonical<A> + 'a,
+    S: Sink + ?Sized,
+{
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_unstable_by(|(a, _), (b, _)| compare_keys(*a, *b));
+    write_entries(entries.into_iter(), sink);
 }
 
 fn write_entries<'a, A, K, V, S>(entries: impl Iterator<Item = (&'a K, &'a V)>, sink: &mut S)

@@ -1,7 +1,8 @@
 //! Derived types. One generated body names the parts of a type; writing and describing both run it, so that the two
 //! cannot come apart and an unmet bound is reported once.
 
-use super::default::{AcceptsDefault, same_text};
+use super::compare::same_text;
+use super::default::AcceptsDefault;
 use super::shape::Member;
 use super::{Canonical, Shape, Shapes, Sink};
 

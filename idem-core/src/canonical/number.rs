@@ -10,11 +10,7 @@ macro_rules! integer {
         impl Canonical for $int {
             fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
                 let (negative, magnitude) = $sign_and_magnitude(*self);
-                let mut text = Digits::new();
-                text.prepend(b'"');
-                text.prepend_integer(negative, magnitude);
-                text.prepend(b'"');
-                sink.put(text.as_bytes());
+                sink.put(Digits::integer(negative, magnitude).as_bytes());
             }
 
             fn shape(_: &mut Shapes) -> Shape {
@@ -79,33 +75,9 @@ pub(crate) fn write_bare<S: Sink + ?Sized>(number: u32, sink: &mut S) {
 /// Writes `mantissa / 10^scale` exactly: trailing zeros dropped, then padded to `places`.
 ///
 /// Digit work on purpose. Rescaling rounds, and for large mantissas it cannot reach the places asked for.
-pub(super) fn write_decimal<S: Sink + ?Sized>(
-    negative: bool,
-    mut mantissa: u128,
-    mut scale: u32,
-    places: u32,
-    sink: &mut S,
-) {
-    while scale > places && mantissa.is_multiple_of(10) {
-        mantissa /= 10;
-        scale -= 1;
-    }
-    let mut text = Digits::new();
-    text.prepend(b'"');
-    if scale.max(places) > 0 {
-        for _ in scale..places {
-            text.prepend(b'0');
-        }
-        for _ in 0..scale {
-            text.prepend(b'0' + (mantissa % 10) as u8);
-            mantissa /= 10;
-        }
-        text.prepend(b'.');
-    }
-    let negative = negative && text.has_digit_above_zero(mantissa);
-    text.prepend_integer(negative, mantissa);
-    text.prepend(b'"');
-    sink.put(text.as_bytes());
+#[inline]
+pub(super) fn write_decimal<S: Sink + ?Sized>(negative: bool, mantissa: u128, scale: u32, places: u32, sink: &mut S) {
+    sink.put(Digits::decimal(negative, mantissa, scale, places).as_bytes());
 }
 
 fn write_hex<'a, S: Sink + ?Sized>(bytes: impl Iterator<Item = &'a u8>, sink: &mut S) {
@@ -137,6 +109,36 @@ impl Digits {
         Self { text: [0; ROOM], at: ROOM }
     }
 
+    /// A JSON string with an integer in it.
+    fn integer(negative: bool, magnitude: u128) -> Self {
+        let mut text = Self::new();
+        text.prepend(b'"');
+        text.prepend_integer(negative, magnitude);
+        text.prepend(b'"');
+        text
+    }
+
+    /// A JSON string with a decimal in it.
+    fn decimal(negative: bool, mut mantissa: u128, mut scale: u32, places: u32) -> Self {
+        while scale > places && mantissa.is_multiple_of(10) {
+            mantissa /= 10;
+            scale -= 1;
+        }
+        let negative = negative && mantissa != 0;
+        let mut text = Self::new();
+        text.prepend(b'"');
+        if scale.max(places) > 0 {
+            for _ in scale..places {
+                text.prepend(b'0');
+            }
+            mantissa = text.prepend_last(scale, mantissa);
+            text.prepend(b'.');
+        }
+        text.prepend_integer(negative, mantissa);
+        text.prepend(b'"');
+        text
+    }
+
     fn prepend(&mut self, byte: u8) {
         self.at -= 1;
         self.text[self.at] = byte;
@@ -161,10 +163,25 @@ impl Digits {
         }
     }
 
-    fn has_digit_above_zero(&self, whole: u128) -> bool {
-        whole != 0 || self.as_bytes().iter().any(|b| matches!(b, b'1'..=b'9'))
+    /// Writes the last digits of a number, zeros included, and gives back the digits before them.
+    fn prepend_last(&mut self, mut count: u32, mut magnitude: u128) -> u128 {
+        while count > 0 && magnitude > u64::MAX.into() {
+            self.prepend(b'0' + (magnitude % 10) as u8);
+            magnitude /= 10;
+            count -= 1;
+        }
+        if count == 0 {
+            return magnitude;
+        }
+        let mut rest = magnitude as u64;
+        for _ in 0..count {
+            self.prepend(b'0' + (rest % 10) as u8);
+            rest /= 10;
+        }
+        rest.into()
     }
 
+    #[inline]
     fn as_bytes(&self) -> &[u8] {
         &self.text[self.at..]
     }
@@ -179,9 +196,12 @@ const ROOM: usize = 64;
 
 #[cfg(feature = "rust_decimal")]
 mod rust_decimal {
+    use std::cmp::Ordering;
+
     use ::rust_decimal::Decimal;
 
     use super::write_decimal;
+    use crate::canonical::attribute::{half_even, half_up};
     use crate::canonical::default::{AcceptsDefault, DecimalLiteral, Single};
     use crate::canonical::{Canonical, Shape, Shapes, Sink, decimal, none};
 
@@ -206,11 +226,70 @@ mod rust_decimal {
         }
     }
 
+    /// How a decimal is rounded before it is written.
+    trait Rounding {
+        /// The rule in the contract's text.
+        const RULE: &'static str;
+
+        /// Whether the digits before the cut go up by one. `half` compares what is cut off with a half of the last place.
+        fn goes_up(half: Ordering, is_odd: bool) -> bool;
+    }
+
+    impl Rounding for half_even {
+        const RULE: &'static str = r#"round = "half_even""#;
+
+        fn goes_up(half: Ordering, is_odd: bool) -> bool {
+            half.is_gt() || half.is_eq() && is_odd
+        }
+    }
+
+    impl Rounding for half_up {
+        const RULE: &'static str = r#"round = "half_up""#;
+
+        fn goes_up(half: Ordering, _: bool) -> bool {
+            half.is_ge()
+        }
+    }
+
+    macro_rules! rounded {
+        ($($rounding:ty),*) => {$(
+            impl<const SCALE: u32> Canonical<decimal<SCALE, $rounding>> for Decimal {
+                fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+                    let mantissa = round::<$rounding>(self.mantissa().unsigned_abs(), self.scale(), SCALE);
+                    write_decimal(self.is_sign_negative(), mantissa, self.scale().min(SCALE), SCALE, sink);
+                }
+
+                fn shape(_: &mut Shapes) -> Shape {
+                    let shape = <Self as Canonical<decimal<SCALE>>>::shape(&mut Shapes::default());
+                    shape.with_rule(<$rounding as Rounding>::RULE)
+                }
+            }
+
+            impl<const SCALE: u32> AcceptsDefault<DecimalLiteral, decimal<SCALE, $rounding>> for Decimal {
+                fn write_default<S: Sink + ?Sized>(default: &DecimalLiteral, sink: &mut S) {
+                    let mantissa = round::<$rounding>(default.mantissa, default.scale, SCALE);
+                    write_decimal(default.negative, mantissa, default.scale.min(SCALE), SCALE, sink);
+                }
+            }
+        )*};
+    }
+
+    rounded!(half_even, half_up);
+
+    /// The mantissa cut to `places`.
+    fn round<R: Rounding>(mantissa: u128, scale: u32, places: u32) -> u128 {
+        let Some(cut) = scale.checked_sub(places).filter(|cut| *cut > 0) else { return mantissa };
+        let unit = 10u128.pow(cut);
+        let kept = mantissa / unit;
+        let half = (mantissa % unit).cmp(&(unit / 2));
+        kept + u128::from(R::goes_up(half, kept % 2 == 1))
+    }
+
     impl<const SCALE: u32> AcceptsDefault<DecimalLiteral, decimal<SCALE>> for Decimal {
         fn write_default<S: Sink + ?Sized>(default: &DecimalLiteral, sink: &mut S) {
             write_decimal(default.negative, default.mantissa, default.scale, SCALE, sink);
         }
     }
 
-    impl<const SCALE: u32> Single<decimal<SCALE>> for Decimal {}
+    impl<const SCALE: u32, R> Single<decimal<SCALE, R>> for Decimal {}
 }

@@ -19,6 +19,10 @@ pub enum Shape {
     },
     /// Values in order, each of the same shape.
     List(Box<Shape>),
+    /// Values whose order does not count.
+    Unordered(Box<Shape>),
+    /// Values of which each counts once, in no order.
+    Set(Box<Shape>),
     /// Values under keys.
     Map {
         /// The class of the keys.
@@ -174,7 +178,11 @@ impl Labels {
     fn settle(&mut self, shape: &mut Shape) {
         match shape {
             Shape::Leaf { .. } | Shape::Nothing => {}
-            Shape::List(inner) | Shape::Optional(inner) | Shape::Map { value: inner, .. } => self.settle(inner),
+            Shape::List(inner)
+            | Shape::Unordered(inner)
+            | Shape::Set(inner)
+            | Shape::Optional(inner)
+            | Shape::Map { value: inner, .. } => self.settle(inner),
             Shape::Tuple(elements) => elements.iter_mut().for_each(|element| self.settle(element)),
             Shape::Object { members, .. } => members.iter_mut().for_each(|member| {
                 if let Member::Hashed { shape, .. } = member {

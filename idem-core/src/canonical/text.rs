@@ -41,24 +41,55 @@ pub(super) fn write_text<S: Sink + ?Sized>(text: &str, rules: Rules, sink: &mut 
 }
 
 /// Escapes while the text is ASCII, which is NFC as it stands, and leaves the rest to [`write_beyond_ascii`].
+#[inline]
 fn write_inner<S: Sink + ?Sized>(text: &str, rules: Rules, sink: &mut S) {
+    match first_special(text.as_bytes()) {
+        None => write_run(text.as_bytes(), rules.case, sink),
+        Some(at) => write_special(text, at, rules, sink),
+    }
+}
+
+/// Writes text whose first byte that is not plain stands at `first`.
+fn write_special<S: Sink + ?Sized>(text: &str, first: usize, rules: Rules, sink: &mut S) {
+    let bytes = text.as_bytes();
     let mut written = 0;
-    for (at, &byte) in text.as_bytes().iter().enumerate() {
+    for (at, &byte) in bytes.iter().enumerate().skip(first) {
         if is_plain(byte) {
             continue;
         }
         if byte < 0x80 {
-            write_run(&text.as_bytes()[written..at], rules.case, sink);
+            write_run(&bytes[written..at], rules.case, sink);
             write_escape(byte, sink);
             written = at + 1;
         } else if rules.normalise {
             // The character before may compose with this one. One that needed an escape never does.
             let from = at.saturating_sub(1).max(written);
-            write_run(&text.as_bytes()[written..from], rules.case, sink);
+            write_run(&bytes[written..from], rules.case, sink);
             return write_beyond_ascii(&text[from..], rules.case, sink);
         }
     }
-    write_run(&text.as_bytes()[written..], rules.case, sink);
+    write_run(&bytes[written..], rules.case, sink);
+}
+
+/// The place of the first byte that is not plain, looked for in words of eight.
+#[inline]
+fn first_special(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    // A byte's high bit comes up where the byte is below `n`; bytes from 0x80 on are told by their own high bit.
+    let below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, chunk) in words.iter().enumerate() {
+        let word = u64::from_ne_bytes(*chunk);
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let backslash = word ^ (ONES * u64::from(b'\\'));
+        if (word | below(word, 0x20) | below(quote, 1) | below(backslash, 1)) & HIGH != 0
+            && let Some(at) = chunk.iter().position(|byte| !is_plain(*byte))
+        {
+            return Some(index * 8 + at);
+        }
+    }
+    rest.iter().position(|byte| !is_plain(*byte)).map(|at| words.len() * 8 + at)
 }
 
 #[cold]

@@ -100,6 +100,12 @@ impl<'t> Parser<'t> {
         if let Some(inner) = line.strip_prefix("list of ") {
             return Ok(Shape::List(Box::new(self.shape_alone(inner, depth)?)));
         }
+        if let Some(inner) = line.strip_prefix("unordered list of ") {
+            return Ok(Shape::Unordered(Box::new(self.shape_alone(inner, depth)?)));
+        }
+        if let Some(inner) = line.strip_prefix("set of ") {
+            return Ok(Shape::Set(Box::new(self.shape_alone(inner, depth)?)));
+        }
         if let Some(inner) = line.strip_prefix("optional ") {
             return Ok(Shape::Optional(Box::new(self.shape_alone(inner, depth)?)));
         }

@@ -1,7 +1,8 @@
 //! The text of a contract: a header, then one line per member, indented under what it belongs to.
 //!
 //! ```text
-//! shape  = leaf | "list of " shape | "map from " class " to " shape | "optional " shape
+//! shape  = leaf | "list of " shape | "unordered list of " shape | "set of " shape
+//!        | "map from " class " to " shape | "optional " shape
 //!        | "tuple" block | "object" block | "one of" block | "#" number " " shape | "#" number | "nothing"
 //! leaf   = class [ "(" rule { ", " rule } ")" ]
 //! member = name [ "?" ] ": " shape [ " = " default ]  |  name ": not hashed"
@@ -46,6 +47,14 @@ fn write_shape<'a>(shape: &'a Shape, f: &mut Formatter<'_>) -> Result<Option<&'a
         Shape::Leaf { class, rules } => write!(f, "{class}({})", rules.join(", "))?,
         Shape::List(inner) => {
             f.write_str("list of ")?;
+            return write_shape(inner, f);
+        }
+        Shape::Unordered(inner) => {
+            f.write_str("unordered list of ")?;
+            return write_shape(inner, f);
+        }
+        Shape::Set(inner) => {
+            f.write_str("set of ")?;
             return write_shape(inner, f);
         }
         Shape::Map { key, value } => {

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::calls::{CallClass, CallRecord, CallState, rerunnable};
-use crate::record::{Record, Status};
+use crate::record::{Record, Status, after};
 use crate::rules::Rules;
 
 /// What a worker does with a record now.
@@ -28,12 +28,12 @@ pub fn tend(record: &Record, askable: &dyn Fn(&str) -> bool, now: SystemTime, ru
     let open = record.has_open_call();
     let can_ask = record.open_calls().any(|call| askable(&call.name));
     match &record.status {
-        Status::InProgress { locked_until } if now < *locked_until + rules.grace => Tend::Leave,
+        Status::InProgress { locked_until } if now < after(*locked_until, rules.grace) => Tend::Leave,
         Status::InProgress { .. } if can_ask => Tend::Strand,
         Status::InProgress { .. } if may_rerun => Tend::Release,
         Status::InProgress { .. } => Tend::Park,
         Status::FailedRetryable { .. } if !open => Tend::Leave,
-        Status::FailedRetryable { next_attempt_at, .. } if now < *next_attempt_at + rules.grace => Tend::Leave,
+        Status::FailedRetryable { next_attempt_at, .. } if now < after(*next_attempt_at, rules.grace) => Tend::Leave,
         Status::FailedRetryable { .. } if can_ask => Tend::Strand,
         Status::FailedRetryable { parked_at: Some(_), .. } => Tend::Leave,
         // It may still be run by a client; a person is called before that ends.
@@ -85,7 +85,7 @@ pub enum Asked {
 pub fn asked(call: &CallRecord, finding: Finding, asks: u32, now: SystemTime, rules: &Rules) -> Asked {
     let quiet = match call.class {
         CallClass::Dedupes { .. } => true,
-        CallClass::QueryOnly { quiescence } => call.opened_at + quiescence <= now,
+        CallClass::QueryOnly { quiescence } => after(call.opened_at, quiescence) <= now,
         CallClass::Neither => false,
     };
     let last = match call.class {
@@ -96,7 +96,7 @@ pub fn asked(call: &CallRecord, finding: Finding, asks: u32, now: SystemTime, ru
         Finding::Applied(outcome) => Asked::Closed(CallState::Applied(outcome)),
         Finding::Rejected(outcome) => Asked::Closed(CallState::Rejected(outcome)),
         Finding::NotApplied if quiet => Asked::Closed(CallState::Withdrawn),
-        Finding::NotApplied | Finding::StillUnknown if call.opened_at + last <= now => Asked::GiveUp,
+        Finding::NotApplied | Finding::StillUnknown if after(call.opened_at, last) <= now => Asked::GiveUp,
         Finding::NotApplied | Finding::StillUnknown => Asked::Again(rules.ask_again_after(asks)),
     }
 }

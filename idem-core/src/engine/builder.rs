@@ -63,6 +63,10 @@ pub enum ConfigError {
         /// Lease and margin.
         least: Duration,
     },
+    /// A header that is never kept, since a second request must not get it: it belongs to one connection, one caller
+    /// or one moment.
+    #[error("the header `{0}` belongs to one connection, one caller or one moment, and cannot be kept")]
+    HeaderNotKept(String),
     /// A span of the rules must not be zero.
     #[error("`{0}` must not be zero")]
     Zero(&'static str),
@@ -76,6 +80,7 @@ impl ConfigError {
             Self::CallDeclaredTwice { .. } => "CONFIG_CALL_DECLARED_TWICE",
             Self::CallName { .. } => "CONFIG_CALL_NAME",
             Self::RetentionTooShort { .. } => "CONFIG_RETENTION_TOO_SHORT",
+            Self::HeaderNotKept(_) => "CONFIG_HEADER_NOT_KEPT",
             Self::Zero(_) => "CONFIG_ZERO",
         }
     }
@@ -121,6 +126,7 @@ impl EngineBuilder {
     }
 
     /// Keeps and replays one header more than `content-type`, `content-encoding`, `location`, `etag` and `link`.
+    /// `build` refuses what belongs to one connection, one caller or one moment, `set-cookie` for instance.
     pub fn keep_header(mut self, name: impl Into<String>) -> Self {
         self.kept_headers.push(name.into().to_ascii_lowercase());
         self
@@ -148,6 +154,10 @@ impl EngineBuilder {
             if let Some((name, _)) = spans.into_iter().find(|(_, span)| span.is_zero()) {
                 return Err(ConfigError::Zero(name));
             }
+        }
+        let never = |name: &&String| NEVER_KEPT.contains(&name.as_str()) || name.starts_with("proxy-");
+        if let Some(name) = self.kept_headers.iter().find(never) {
+            return Err(ConfigError::HeaderNotKept(name.clone()));
         }
         let mut calls = HashMap::new();
         for (operation, call, class) in self.calls {
@@ -199,3 +209,20 @@ impl fmt::Debug for EngineBuilder {
 /// What a client needs to understand the answer a second time. Whatever speaks of the connection, of the caller or
 /// of the moment is not kept.
 const KEPT_HEADERS: [&str; 5] = ["content-type", "content-encoding", "location", "etag", "link"];
+
+/// What no application can have kept; `proxy-*` besides.
+const NEVER_KEPT: [&str; 13] = [
+    "authorization",
+    "connection",
+    "content-length",
+    "date",
+    "keep-alive",
+    "set-cookie",
+    "set-cookie2",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "www-authenticate",
+    "x-request-id",
+];

@@ -12,8 +12,7 @@ use crate::engine::{Answer, Claim, Engine, MOMENT, Outcome, answer};
 use crate::hash::Verdict;
 use crate::reply::{Failure, Reply};
 use crate::rules::Rules;
-use crate::store::{End, Fenced, Finish, Found, StoreError};
-use crate::transition::after;
+use crate::store::{End, Fenced, Finish, Found, StoreError, after};
 
 impl Engine {
     /// Runs the work of a claim, stores how it ended, and gives the outcome.

@@ -1,0 +1,190 @@
+//! The extractor: who asks, under which key, for what. It claims nothing.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::fmt;
+use std::marker::PhantomData;
+
+use axum::extract::rejection::{BytesRejection, FormRejection, JsonRejection, RawFormRejection, StringRejection};
+use axum::extract::{FromRequest, Request};
+use axum::response::{IntoResponse, Response};
+use axum::{Form, Json};
+use futures_util::FutureExt;
+use http::header::CONTENT_TYPE;
+use idem_core::{IdempotencyKey, IdempotentCommand, Tenant};
+
+use crate::key;
+use crate::problem::{Code, Problem};
+use crate::state::{HasIdem, Idem};
+
+/// A command that came under an idempotency key: the last argument of a handler, as `Json` is.
+///
+/// Extracting asks, in this order: whose request it is ([`Idem::builder`]), its `Idempotency-Key`, then `R` reads the
+/// body as it always does, and the command is made of that ([`CommandFrom`]). Each may refuse, and a refusal leaves
+/// no record: a malformed body never uses up a key, and an anonymous caller learns nothing.
+///
+/// A body that axum's own extractors refuse gets their status and their words, as the problem
+/// `IDEMPOTENCY_REQUEST_INVALID`. An extractor of the application keeps its own refusal as it is; only where the
+/// rejection's type is a bare `Response` (axum's tuples and derived extractors have that) a short plain text with a
+/// 4xx status is taken for axum's.
+///
+/// What was asked for can be reached only by [`execute`](Self::execute), which the handler calls once. Not calling it
+/// is harmless (nothing is claimed) and logged as an error.
+///
+/// `R` is any extractor that reads a whole request. A tuple brings path and query in, and `Bytes` at its end serves
+/// an operation without a body:
+///
+/// ```
+/// use axum::body::Bytes;
+/// use axum::extract::Path;
+/// use axum::response::Response;
+/// use idem_axum::{CommandFrom, Idempotent};
+/// use idem_core::IdempotentCommand;
+///
+/// #[derive(IdempotentCommand)]
+/// #[idem(operation = "cancel_order", version = 1)]
+/// struct CancelOrder { order: u64 }
+///
+/// impl CommandFrom<(Path<u64>, Bytes)> for CancelOrder {
+///     type Refusal = std::convert::Infallible;
+///
+///     fn command_from((Path(order), _): (Path<u64>, Bytes)) -> Result<Self, Self::Refusal> {
+///         Ok(Self { order })
+///     }
+/// }
+///
+/// async fn cancel(order: Idempotent<CancelOrder, (Path<u64>, Bytes)>) -> Response {
+///     order.execute(|order, _claim| async move { Ok(format!("cancelled {}", order.order)) }).await
+/// }
+/// ```
+#[must_use = "nothing runs until `execute`"]
+pub struct Idempotent<C, R = Json<C>> {
+    /// `None` only while it is dropped after `execute` took it.
+    request: Option<Asked<C>>,
+    read: PhantomData<fn() -> R>,
+}
+
+/// One request, read and not claimed.
+pub(crate) struct Asked<C> {
+    pub(crate) idem: Idem,
+    pub(crate) tenant: Tenant,
+    pub(crate) key: IdempotencyKey,
+    pub(crate) command: C,
+}
+
+impl<C, R> Idempotent<C, R> {
+    /// The request, to be executed.
+    pub(crate) fn take(mut self) -> Asked<C> {
+        self.request.take().expect("filled when it was made, and emptied only here, by value")
+    }
+}
+
+impl<C, R> Drop for Idempotent<C, R> {
+    fn drop(&mut self) {
+        if self.request.is_some() {
+            tracing::error!(
+                command = std::any::type_name::<C>(),
+                "an Idempotent was dropped without `execute`: nothing was claimed, and the work did not run"
+            );
+        }
+    }
+}
+
+impl<C, R> fmt::Debug for Idempotent<C, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Idempotent").field("command", &std::any::type_name::<C>()).finish_non_exhaustive()
+    }
+}
+
+/// A command that can be made of what an extractor `R` read. Given for [`Json`] and [`Form`] of the command itself.
+#[diagnostic::on_unimplemented(
+    message = "the command `{Self}` cannot be made of `{R}`",
+    label = "not a command that this extractor gives",
+    note = "derive `IdempotentCommand` for the command, and implement `idem_axum::CommandFrom<{R}>` for it if `{R}` is not `Json` or `Form` of the command"
+)]
+pub trait CommandFrom<R>: IdempotentCommand + Sized {
+    /// The answer where what was read makes no command; `Infallible` where it always does.
+    type Refusal: IntoResponse;
+
+    /// Makes the command.
+    ///
+    /// # Errors
+    /// The refusal, which goes out as it is and leaves no record.
+    fn command_from(read: R) -> Result<Self, Self::Refusal>;
+}
+
+impl<C: IdempotentCommand> CommandFrom<Json<C>> for C {
+    type Refusal = Infallible;
+
+    fn command_from(Json(command): Json<C>) -> Result<Self, Infallible> {
+        Ok(command)
+    }
+}
+
+impl<C: IdempotentCommand> CommandFrom<Form<C>> for C {
+    type Refusal = Infallible;
+
+    fn command_from(Form(command): Form<C>) -> Result<Self, Infallible> {
+        Ok(command)
+    }
+}
+
+impl<C, R, S> FromRequest<S> for Idempotent<C, R>
+where
+    C: CommandFrom<R>,
+    R: FromRequest<S>,
+    R::Rejection: 'static,
+    S: HasIdem + Send + Sync + 'static,
+{
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        let idem = state.idem();
+        let (mut parts, body) = request.into_parts();
+        let tenant = idem.tenant(&mut parts, state).await.map_err(|unscoped| unscoped.into_response())?;
+        let key = key::read(&parts.headers).map_err(|none| none.problem().into_response())?;
+        let read = R::from_request(Request::from_parts(parts, body), state).await.map_err(refusal)?;
+        let command = C::command_from(read).map_err(IntoResponse::into_response)?;
+        Ok(Self { request: Some(Asked { idem, tenant, key, command }), read: PhantomData })
+    }
+}
+
+/// axum's own refusals keep their status and their text, as a problem. An application's own keep everything.
+fn refusal<J: IntoResponse + 'static>(rejection: J) -> Response {
+    macro_rules! of_axum {
+        ($($type:ty),+) => {{
+            let any = &rejection as &dyn Any;
+            None$(.or_else(|| any.downcast_ref::<$type>().map(|own| (own.status(), own.body_text()))))+
+        }};
+    }
+    if let Some((status, text)) =
+        of_axum!(JsonRejection, FormRejection, RawFormRejection, BytesRejection, StringRejection)
+    {
+        return Problem::new(Code::RequestInvalid, text).with_status(status).into_response();
+    }
+    let bare = (&rejection as &dyn Any).is::<Response>();
+    let response = rejection.into_response();
+    if bare { of_tuple(response) } else { response }
+}
+
+/// What axum's tuples and derived extractors refuse with has lost its type: it is told by being a short plain text.
+fn of_tuple(response: Response) -> Response {
+    let plain = response.headers().get(CONTENT_TYPE).is_some_and(|is| is == "text/plain; charset=utf-8");
+    let short = http_body::Body::size_hint(response.body()).exact().is_some_and(|bytes| bytes <= LONGEST_TEXT);
+    if !(plain && short && response.status().is_client_error()) {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    // A text that was at hand when its length was told.
+    let text = axum::body::to_bytes(body, usize::MAX).now_or_never().and_then(Result::ok).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let mut problem = Problem::new(Code::RequestInvalid, text).with_status(parts.status).into_response();
+    let own: Vec<_> = problem.headers().keys().cloned().collect();
+    problem.headers_mut().extend(parts.headers.into_iter().filter_map(|(name, value)| {
+        let name = name?;
+        (!own.contains(&name)).then_some((name, value))
+    }));
+    problem
+}
+
+const LONGEST_TEXT: u64 = 8 * 1024;

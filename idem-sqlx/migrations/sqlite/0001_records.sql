@@ -1,0 +1,131 @@
+-- What idem remembers of every key. Instants are milliseconds since 1970-01-01 UTC, spans are milliseconds.
+--
+-- A table with a rowid on purpose: the answer lies in the row, and in a WITHOUT ROWID table every page of the primary
+-- key would carry answers. Measured at 60,000 random keys with answers of 600 bytes: completing a record took 15 us
+-- with a rowid and 70 us without one, reading it 19 us and 23 us.
+CREATE TABLE idempotency_requests (
+    tenant_id               TEXT    NOT NULL CHECK (tenant_id <> ''),
+    operation_name          TEXT    NOT NULL CHECK (operation_name <> ''),
+    idempotency_key         TEXT    NOT NULL CHECK (idempotency_key <> ''),
+
+    -- What the first command meant, by the rules it was written with. NULL hash_key_id: a plain SHA-256.
+    request_hash            BLOB    NOT NULL CHECK (length(request_hash) = 32),
+    hash_form               INTEGER NOT NULL CHECK (hash_form > 0),
+    hash_version            INTEGER NOT NULL CHECK (hash_version > 0),
+    hash_key_id             TEXT,
+
+    status                  TEXT    NOT NULL CHECK (status IN (
+        'in_progress', 'completed', 'failed_replayable', 'failed_retryable', 'unknown_requires_recovery', 'expired')),
+
+    -- fence: one more at every change of owner. owner_token: the attempt's own name. revision: one more at every write.
+    fence                   INTEGER NOT NULL CHECK (fence > 0),
+    owner_token             BLOB    NOT NULL CHECK (length(owner_token) = 16),
+    revision                INTEGER NOT NULL CHECK (revision > 0),
+    locked_until            INTEGER,
+
+    -- The answer, byte by byte. response_body is NULL where it was too large to keep; an empty body is an empty BLOB.
+    response_status         INTEGER,
+    response_headers        BLOB,
+    response_body           BLOB,
+    response_schema_version INTEGER,
+
+    resource_type           TEXT,
+    resource_id             TEXT,
+    error_code              TEXT,
+    checkpoint              TEXT,
+    checkpoint_data         BLOB,
+
+    attempts                INTEGER NOT NULL,
+    ask_attempts            INTEGER NOT NULL DEFAULT 0,
+    -- When the work may run again (failed_retryable), or when the providers are asked (unknown_requires_recovery).
+    next_attempt_at         INTEGER,
+    parked_at               INTEGER,
+
+    codec_key_id            TEXT,
+    created_at              INTEGER NOT NULL,
+    updated_at              INTEGER NOT NULL,
+    -- Set with the first announcement; calls are looked for only where it is set.
+    first_call_at           INTEGER,
+    finished_at             INTEGER,
+    expires_at              INTEGER,
+    purge_at                INTEGER,
+
+    PRIMARY KEY (tenant_id, operation_name, idempotency_key),
+    CHECK (status <> 'in_progress' OR locked_until IS NOT NULL),
+    CHECK (status NOT IN ('completed', 'failed_replayable') OR (response_status IS NOT NULL
+        AND response_headers IS NOT NULL AND finished_at IS NOT NULL AND expires_at IS NOT NULL)),
+    CHECK (status <> 'failed_retryable' OR (next_attempt_at IS NOT NULL AND expires_at IS NOT NULL)),
+    CHECK (status <> 'unknown_requires_recovery' OR next_attempt_at IS NOT NULL)
+) STRICT;
+
+-- For the sweep. No index names the status: every claim and every completion would have to write it.
+CREATE INDEX idempotency_requests_expiry ON idempotency_requests (expires_at);
+
+-- Announced calls, in the order of their first announcement (call_id). No cascade: a record that ever opened a call
+-- is not deleted by accident.
+CREATE TABLE idempotency_calls (
+    call_id         INTEGER PRIMARY KEY,
+    tenant_id       TEXT    NOT NULL,
+    operation_name  TEXT    NOT NULL,
+    idempotency_key TEXT    NOT NULL,
+    call_name       TEXT    NOT NULL CHECK (call_name <> ''),
+    class           TEXT    NOT NULL CHECK (class IN ('dedupes', 'query_only', 'neither')),
+    -- dedupes: the provider's retention. query_only: its quiescence.
+    class_span      INTEGER,
+    downstream_key  TEXT    NOT NULL UNIQUE,
+    state           TEXT    NOT NULL CHECK (state IN ('open', 'applied', 'rejected', 'withdrawn')),
+    -- Of the owner that wrote last.
+    fence           INTEGER NOT NULL CHECK (fence > 0),
+    opened_at       INTEGER NOT NULL,
+    closed_at       INTEGER,
+    outcome         BLOB,
+
+    UNIQUE (tenant_id, operation_name, idempotency_key, call_name),
+    FOREIGN KEY (tenant_id, operation_name, idempotency_key)
+        REFERENCES idempotency_requests (tenant_id, operation_name, idempotency_key),
+    CHECK ((class = 'neither') = (class_span IS NULL)),
+    CHECK ((state IN ('applied', 'rejected')) = (outcome IS NOT NULL))
+) STRICT;
+
+-- What arrived late: an old owner's outcome, a provider's webhook. Only ever added to.
+CREATE TABLE idempotency_evidence (
+    evidence_id    INTEGER PRIMARY KEY,
+    downstream_key TEXT    NOT NULL,
+    source         TEXT    NOT NULL,
+    outcome        BLOB    NOT NULL,
+    received_at    INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX idempotency_evidence_key ON idempotency_evidence (downstream_key);
+
+-- What operators did, and why. Only ever added to.
+CREATE TABLE idempotency_audit (
+    audit_id        INTEGER PRIMARY KEY,
+    tenant_id       TEXT,
+    operation_name  TEXT,
+    idempotency_key TEXT,
+    actor           TEXT    NOT NULL,
+    action          TEXT    NOT NULL,
+    reason          TEXT    NOT NULL,
+    detail          TEXT,
+    acted_at        INTEGER NOT NULL
+) STRICT;
+
+-- The contract that wrote the live records of one operation and version.
+CREATE TABLE idempotency_contracts (
+    operation_name TEXT    NOT NULL CHECK (operation_name <> ''),
+    version        INTEGER NOT NULL CHECK (version > 0),
+    form           INTEGER NOT NULL CHECK (form > 0),
+    contract       TEXT    NOT NULL,
+    first_seen_at  INTEGER NOT NULL,
+    last_seen_at   INTEGER NOT NULL,
+
+    PRIMARY KEY (operation_name, version, contract)
+) STRICT;
+
+-- The namespace, the worker's sign of life.
+CREATE TABLE idempotency_settings (
+    name       TEXT    NOT NULL PRIMARY KEY CHECK (name <> ''),
+    value      TEXT    NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

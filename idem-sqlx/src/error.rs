@@ -1,0 +1,212 @@
+//! Why a database cannot be used, or not now: [`Error`], and what it is to the engine.
+
+use std::path::PathBuf;
+
+use idem_core::StoreError;
+
+/// What is wrong with the database, and what helps. It is the result of opening a store, and the source of the
+/// [`StoreError`]s of an open one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A database in memory: each connection of a pool would have its own, and it ends with them.
+    #[error(
+        "`{0}` is a database in memory, which forgets claims; for tests use idem_core::MemoryStore, otherwise name a file"
+    )]
+    InMemory(String),
+    /// The URL asks for something that the store does not do.
+    #[error("`{url}` does not name an SQLite file: {reason}")]
+    Url {
+        /// As it was given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is no such file, its directory is missing, or this process may not read and write it.
+    #[error("the SQLite file {} cannot be opened", path.display())]
+    NotOpenable {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// The file cannot be used with a write-ahead log (a network file system, for instance).
+    #[error("the SQLite file {} does not take the journal mode `wal`, it stays at `{mode}`; is it on a local disk?", path.display())]
+    NotWal {
+        /// The file.
+        path: PathBuf,
+        /// The mode it has.
+        mode: String,
+    },
+    /// idem's tables are missing.
+    #[error("idem's tables are missing: open the store with `SqliteStore::open`, or run the SQL of `schema_sql()`")]
+    NotMigrated(#[source] Option<sqlx::Error>),
+    /// The schema is older than this release needs.
+    #[error("idem's schema is at version {found}, this release needs {needed}: migrate before it takes traffic")]
+    SchemaTooOld {
+        /// The newest migration that was applied.
+        found: i64,
+        /// The newest that this release knows.
+        needed: i64,
+    },
+    /// A newer release has changed the schema in a way that this one cannot work with.
+    #[error(
+        "idem's schema is at version {found}, which releases before version {oldest} cannot use; this one knows {known}"
+    )]
+    SchemaTooNew {
+        /// The newest migration that was applied.
+        found: i64,
+        /// The oldest schema version that a release must know to work with it.
+        oldest: i64,
+        /// The newest that this release knows.
+        known: i64,
+    },
+    /// A migration was applied with another text than this release has.
+    #[error("migration {version} was applied to this database with another text than this release has")]
+    SchemaEdited {
+        /// The migration.
+        version: i64,
+    },
+    /// Somebody else wrote for longer than the busy time-out.
+    #[error("the database was locked for longer than the busy time-out")]
+    Locked(#[source] sqlx::Error),
+    /// The disk is full.
+    #[error("the disk is full")]
+    Full(#[source] sqlx::Error),
+    /// The disk, the operating system or a connection failed; it may be over soon.
+    #[error("the database failed")]
+    Failed(#[source] sqlx::Error),
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+    /// The file may not be written.
+    #[error("the database is read-only")]
+    ReadOnly(#[source] sqlx::Error),
+    /// The file is damaged, or no SQLite database.
+    #[error("the database is damaged, or no SQLite database")]
+    Damaged(#[source] sqlx::Error),
+    /// The database refused a statement: another program changed the tables, or this is a fault of idem.
+    #[error("the database refused a statement")]
+    Refused(#[source] sqlx::Error),
+    /// No thread for the writer.
+    #[error("no thread or runtime for the writer")]
+    NoThread(#[source] std::io::Error),
+}
+
+impl Error {
+    /// A stable name for logs and alerts.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::InMemory(_) => "DATABASE_IN_MEMORY",
+            Self::Url { .. } => "DATABASE_URL",
+            Self::NotOpenable { .. } => "DATABASE_NOT_OPENABLE",
+            Self::NotWal { .. } => "DATABASE_NOT_WAL",
+            Self::NotMigrated(_) => "SCHEMA_MISSING",
+            Self::SchemaTooOld { .. } => "SCHEMA_TOO_OLD",
+            Self::SchemaTooNew { .. } => "SCHEMA_TOO_NEW",
+            Self::SchemaEdited { .. } => "SCHEMA_EDITED",
+            Self::Locked(_) => "DATABASE_LOCKED",
+            Self::Full(_) => "DATABASE_FULL",
+            Self::Failed(_) => "DATABASE_FAILED",
+            Self::Closed => "DATABASE_CLOSED",
+            Self::ReadOnly(_) => "DATABASE_READ_ONLY",
+            Self::Damaged(_) => "DATABASE_DAMAGED",
+            Self::Refused(_) => "DATABASE_REFUSED",
+            Self::NoThread(_) => "DATABASE_NO_THREAD",
+        }
+    }
+
+    /// Whether the same request may succeed later, without anybody changing the set-up.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Locked(_) | Self::Full(_) | Self::Failed(_) | Self::Closed | Self::NoThread(_))
+    }
+}
+
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        if error.is_transient() { Self::Unavailable(Box::new(error)) } else { Self::Unusable(Box::new(error)) }
+    }
+}
+
+/// What went wrong in one request to an open store: the database, or a row that does not read as a record.
+#[cfg(feature = "sqlite")]
+pub(crate) enum Trouble {
+    Database(Error),
+    Row(&'static str),
+}
+
+#[cfg(feature = "sqlite")]
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Database(error) => error.into(),
+            Trouble::Row(column) => Self::Unreadable(column),
+        }
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl From<sqlx::Error> for Trouble {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(Error::of_sqlite(error))
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl Error {
+    /// Sorts what sqlx says of an SQLite database, by SQLite's primary result code
+    /// (<https://www.sqlite.org/rescode.html>).
+    pub(crate) fn of_sqlite(error: sqlx::Error) -> Self {
+        let Some(database) = error.as_database_error() else { return Self::Failed(error) };
+        let primary = database.code().and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
+        match primary {
+            Some(1) if database.message().starts_with("no such table: idempotency_") => Self::NotMigrated(Some(error)),
+            Some(5 | 6) => Self::Locked(error),
+            Some(13) => Self::Full(error),
+            // NOMEM, INTERRUPT, IOERR, CANTOPEN, PROTOCOL (a race for the log's lock).
+            Some(7 | 9 | 10 | 14 | 15) => Self::Failed(error),
+            Some(8) => Self::ReadOnly(error),
+            Some(11 | 26) => Self::Damaged(error),
+            _ => Self::Refused(error),
+        }
+    }
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_disk_may_have_room_later() {
+        let mut connection = SqliteConnectOptions::new().connect().await.unwrap();
+        let fill = "PRAGMA max_page_count = 2; CREATE TABLE t (a BLOB); INSERT INTO t VALUES (zeroblob(100000))";
+        let error = sqlx::raw_sql(fill).execute(&mut connection).await.unwrap_err();
+        let error = Error::of_sqlite(error);
+        assert_eq!(error.code(), "DATABASE_FULL");
+        assert!(StoreError::from(error).is_transient());
+    }
+
+    #[tokio::test]
+    async fn a_read_only_database_stays_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = SqliteConnectOptions::new().filename(directory.path().join("a.db"));
+        options.clone().create_if_missing(true).connect().await.unwrap();
+        let mut connection = options.read_only(true).connect().await.unwrap();
+        let error = sqlx::query("CREATE TABLE t (a BLOB)").execute(&mut connection).await.unwrap_err();
+        let error = Error::of_sqlite(error);
+        assert_eq!(error.code(), "DATABASE_READ_ONLY");
+        assert!(!StoreError::from(error).is_transient());
+    }
+}

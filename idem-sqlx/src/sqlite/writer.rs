@@ -1,0 +1,137 @@
+//! The one writer: a thread that owns the connection and takes writes from a queue, in order.
+//!
+//! Callers wait for an answer and may go away: a future dropped at any point drops its place at the queue or its
+//! interest in the answer, never a transaction half-way. (On a connection that callers share, a `begin` cancelled in
+//! flight can leave the connection inside a transaction; the next insert then reports its row and is never
+//! committed: two owners.) The thread is not one of the application's runtime, which handlers may block or shut down.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use idem_core::Ownership;
+use idem_core::store::{Claimed, Fenced, Finish, Guarded, NewClaim, Seen, Step, TakeOver};
+use sqlx::{ConnectOptions, Connection, SqliteConnection};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::{Error, Trouble};
+use crate::sqlite::options::SqliteOptions;
+use crate::sqlite::write;
+
+/// The queue's other end. When the last clone is gone, the writer ends, after what is queued.
+#[derive(Debug, Clone)]
+pub(super) struct Writer {
+    jobs: mpsc::Sender<Job>,
+}
+
+/// A write and who waits for it.
+pub(super) enum Job {
+    Claim(NewClaim, Waiting<Option<Claimed>>),
+    TakeOver(TakeOver, Waiting<Guarded>),
+    Strand(Seen, Duration, Waiting<Guarded>),
+    Step(Ownership, Step, Waiting<Fenced>),
+    Finish(Ownership, Finish, Waiting<Fenced>),
+    Close(Waiting<()>),
+}
+
+type Waiting<T> = oneshot::Sender<Result<T, Trouble>>;
+
+impl Writer {
+    /// Starts the thread on a connection that is ready.
+    pub(super) fn start(options: SqliteOptions, file: PathBuf, connection: SqliteConnection) -> Result<Self, Error> {
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let desk = Desk { options, file, connection: Some(connection) };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::NoThread)?;
+        std::thread::Builder::new()
+            .name("idem-sqlite-writer".into())
+            .spawn(move || runtime.block_on(desk.serve(queue)))
+            .map_err(Error::NoThread)?;
+        Ok(Self { jobs })
+    }
+
+    /// Queues a write and waits for its answer.
+    pub(super) async fn write<T>(&self, job: impl FnOnce(Waiting<T>) -> Job) -> Result<T, Trouble> {
+        let (waiting, answer) = oneshot::channel();
+        self.jobs.send(job(waiting)).await.map_err(|_| Error::Closed)?;
+        answer.await.unwrap_or_else(|_| Err(Error::Closed.into()))
+    }
+}
+
+/// Where the writer sits.
+struct Desk {
+    options: SqliteOptions,
+    file: PathBuf,
+    /// `None` after a failure, until the next write opens another.
+    connection: Option<SqliteConnection>,
+}
+
+impl Desk {
+    async fn serve(mut self, mut queue: mpsc::Receiver<Job>) {
+        while let Some(job) = queue.recv().await {
+            match job {
+                // A claim, and an announcement, that nobody waits for any more is better not made.
+                Job::Claim(_, waiting) if waiting.is_closed() => {}
+                Job::TakeOver(_, waiting) if waiting.is_closed() => {}
+                Job::Step(_, _, waiting) if waiting.is_closed() => {}
+                Job::Claim(claim, waiting) => self.write(waiting, async |tx| write::claim(tx, &claim).await).await,
+                Job::TakeOver(take, waiting) => {
+                    self.write(waiting, async |tx| write::take_over(tx, &take).await).await;
+                }
+                Job::Strand(seen, ask_in, waiting) => {
+                    self.write(waiting, async |tx| write::strand(tx, &seen, ask_in).await).await;
+                }
+                Job::Step(owner, step, waiting) => {
+                    self.write(waiting, async |tx| write::step(tx, &owner, &step).await).await;
+                }
+                // How work ended is stored whether anybody waits for it or not.
+                Job::Finish(owner, finish, waiting) => {
+                    self.write(waiting, async |tx| write::finish(tx, &owner, &finish).await).await;
+                }
+                Job::Close(waiting) => {
+                    queue.close();
+                    self.hang_up().await;
+                    let _nobody_waits = waiting.send(Ok(()));
+                }
+            }
+        }
+        self.hang_up().await;
+    }
+
+    async fn write<T>(
+        &mut self,
+        waiting: Waiting<T>,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, Trouble>,
+    ) {
+        let written = self.transaction(work).await;
+        if written.is_err() {
+            // After some errors SQLite has rolled back by itself, and sqlx has not noticed; after others the
+            // connection is gone. A new one knows nothing of either, and what was not committed is no more.
+            self.hang_up().await;
+        }
+        let _nobody_waits = waiting.send(written);
+    }
+
+    async fn transaction<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            None => self.connection.insert(self.options.writing(&self.file).connect().await?),
+        };
+        // The lock first: a transaction that reads and then writes is refused at once when another has written in
+        // between, whatever the busy time-out.
+        let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
+        let answer = work(&mut tx).await?;
+        tx.commit().await?;
+        Ok(answer)
+    }
+
+    async fn hang_up(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            let _closed_either_way = connection.close().await;
+        }
+    }
+}
+
+/// How many writes may wait; more callers wait to be let in, in the order they came.
+const QUEUE: usize = 1024;

@@ -1,0 +1,85 @@
+//! The committed file of a contract.
+
+use std::panic::catch_unwind;
+
+use idem_core::{IdempotentCommand, assert_contract};
+
+use super::{Item, Method, PlaceOrder, Sku, typical};
+
+#[test]
+fn place_order_contract() {
+    assert_contract!(PlaceOrder, {
+        "typical" => typical(),
+        "everything given, at its default or not" => PlaceOrder {
+            channel: Some("caf\u{e9}\u{a0}\"\r\n".into()),
+            tip: Some("1.005".parse().unwrap()),
+            shipping: Some(Default::default()),
+            method: Method::CardToken("e\u{301}".into()),
+            range: Some((1, vec![Item { sku: Sku("S".into()), quantity: 1 }])),
+            ..typical()
+        },
+        "split" => PlaceOrder { method: Method::Split(1, 2), note: Some(Some("  ".into())), ..typical() },
+        "cash" => PlaceOrder { method: Method::Cash, parent: None, note: None, ..typical() },
+    });
+}
+
+fn message(run: impl FnOnce() + std::panic::UnwindSafe) -> String {
+    let panic = catch_unwind(run).expect_err("it should have failed");
+    panic.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+#[test]
+fn two_samples_of_one_label_fail() {
+    let message = message(|| {
+        assert_contract!(PlaceOrder, { "typical" => typical(), "typical" => typical() });
+    });
+    assert_eq!(message, r#"two samples of `place_order` are labelled "typical""#);
+}
+
+/// Without this, two tests would take turns in accepting their own version of one file.
+#[test]
+fn one_name_asserted_twice_with_different_contents_fails() {
+    macro_rules! ping {
+        ($ty:ty, $v:expr) => {
+            || {
+                #[derive(IdempotentCommand)]
+                #[idem(operation = "asserted_twice", version = 1)]
+                struct Ping {
+                    v: $ty,
+                }
+                // Only what is asserted is looked at here, not the file.
+                idem_core::__private::snapshot(env!("CARGO_MANIFEST_DIR"), file!(), &[("one", &Ping { v: $v })]);
+            }
+        };
+    }
+    ping!(u8, 1)();
+    ping!(u8, 1)();
+    let message = message(ping!(&'static str, "x"));
+    assert!(message.contains("asserted twice with different contents"), "{message}");
+}
+
+#[test]
+fn white_space_and_look_alikes_cannot_hide() {
+    #[derive(IdempotentCommand)]
+    #[idem(operation = "hiding", version = 1)]
+    struct Hiding {
+        #[idem(default = "web\r\n")]
+        v: String,
+    }
+    let shown = |v: &str| {
+        let file = format!("hiding {v:?}");
+        let snapshot = idem_core::__private::snapshot(&file, &file, &[("one", &Hiding { v: v.into() })]);
+        snapshot.text().to_owned()
+    };
+    // insta compares without blanks at the ends of lines, and takes CRLF for LF: nothing of that kind is in the text.
+    let contract = Hiding::contract().to_string();
+    assert!(contract.contains(r#"v: text = "web\r\n""#), "{contract}");
+    for hidden in ["web ", "web\n", "\nweb", "we\u{a0}b", "w\u{435}b", "we\u{200b}b", "web\u{2028}", "\u{7f}web"] {
+        let shown = shown(hidden);
+        assert!(shown.bytes().all(|b| matches!(b, b'\n' | b' '..=b'~')), "{shown}");
+        assert!(shown.lines().all(|line| line.trim_end() == line), "{shown}");
+        let preimage = shown.lines().find_map(|line| line.strip_prefix("  preimage: ")).unwrap();
+        let read: serde_json::Value = serde_json::from_str(preimage).unwrap();
+        assert_eq!(read[3]["v"], hidden, "what is shown is still the same JSON");
+    }
+}

@@ -1,0 +1,224 @@
+//! What the file is: refused, missing, migrated, damaged, locked, opened again.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use idem_core::store::{Claimed, Claiming, Fenced, NewCall, Owning, Step};
+use idem_core::{CallClass, DownstreamKey, Fence, Ownership, ResourceRef, StoreError};
+use idem_sqlx::{SqliteOptions, SqliteStore};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection};
+
+use super::{LONG, cause, inserts, new_claim, temporary};
+
+/// Each connection of a pool would have a database of its own, and an idle one would forget it.
+#[tokio::test]
+async fn a_database_in_memory_is_refused() {
+    for location in ["", ":memory:", "sqlite::memory:", "sqlite://:memory:", "sqlite:a?mode=memory", "file::memory:"] {
+        let error = SqliteStore::open(location).await.unwrap_err();
+        assert_eq!(error.code(), "DATABASE_IN_MEMORY", "{location}");
+        assert!(error.to_string().contains("MemoryStore"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_is_found_after_reopening() {
+    let (store, directory) = temporary().await;
+    let claim = new_claim("key-1", LONG);
+    assert!(inserts(&store, &claim).await);
+    let before = store.record(&claim.scope).await.unwrap();
+    drop(store);
+    let url = format!("sqlite:{}", directory.path().join("idem.db").display());
+    let store = SqliteStore::connect(url.as_str()).await.unwrap();
+    assert_eq!(store.record(&claim.scope).await.unwrap(), before);
+    assert!(!inserts(&store, &claim).await);
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    let (store, _directory) = temporary().await;
+    assert!(inserts(&store, &new_claim("key-1", LONG)).await);
+    store.clone().close().await;
+    store.close().await;
+    let error = store.claim(&new_claim("key-2", LONG)).await.unwrap_err();
+    assert_eq!((error.code(), cause(&error)), ("STORE_UNAVAILABLE", "DATABASE_CLOSED"));
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_opened_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("missing").join("idem.db");
+    let error = SqliteStore::open(&file).await.unwrap_err();
+    assert_eq!(error.code(), "DATABASE_NOT_OPENABLE");
+    assert!(error.to_string().contains("missing"), "{error}");
+    // `connect` makes no file where a path was mistyped.
+    let file = directory.path().join("idem.db");
+    assert_eq!(SqliteStore::connect(&file).await.unwrap_err().code(), "DATABASE_NOT_OPENABLE");
+    assert!(!file.exists());
+    std::fs::write(&file, "not a database, but long enough to be looked at as one".repeat(100)).unwrap();
+    assert_eq!(SqliteStore::open(&file).await.unwrap_err().code(), "DATABASE_DAMAGED");
+}
+
+#[tokio::test]
+async fn a_file_without_tables_is_not_migrated_by_connecting() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("idem.db");
+    run(&file, "CREATE TABLE payments (id INTEGER PRIMARY KEY)").await;
+    assert_eq!(SqliteStore::connect(&file).await.unwrap_err().code(), "SCHEMA_MISSING");
+    SqliteStore::migrate(&file).await.unwrap();
+    SqliteStore::migrate(&file).await.unwrap();
+    assert!(inserts(&SqliteStore::connect(&file).await.unwrap(), &new_claim("key-1", LONG)).await);
+}
+
+#[tokio::test]
+async fn the_printed_schema_is_the_schema() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("idem.db");
+    run(&file, SqliteStore::schema_sql()).await;
+    assert!(inserts(&SqliteStore::connect(&file).await.unwrap(), &new_claim("key-1", LONG)).await);
+    SqliteStore::open(&file).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_may_open_a_new_file_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("idem.db");
+    let opened = (0..8).map(|_| tokio::spawn(SqliteStore::open(file.clone())));
+    for store in futures_util::future::join_all(opened).await {
+        store.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_schema_of_a_newer_release_is_used_only_where_it_allows_that() {
+    let (store, _directory) = temporary().await;
+    let newer = |version: i64, oldest: i64| {
+        let columns = "idempotency_migrations (version, name, oldest, checksum)";
+        format!("INSERT INTO {columns} VALUES ({version}, 'later', {oldest}, X'00')")
+    };
+    run(store.file(), newer(1001, 1)).await;
+    assert!(inserts(&SqliteStore::connect(store.file()).await.unwrap(), &new_claim("key-1", LONG)).await);
+    run(store.file(), newer(1002, 1001)).await;
+    for opened in [SqliteStore::connect(store.file()).await, SqliteStore::open(store.file()).await] {
+        assert_eq!(opened.unwrap_err().code(), "SCHEMA_TOO_NEW");
+    }
+}
+
+#[tokio::test]
+async fn an_edited_migration_is_noticed() {
+    let (store, _directory) = temporary().await;
+    run(store.file(), "UPDATE idempotency_migrations SET checksum = X'00'").await;
+    for opened in [SqliteStore::connect(store.file()).await, SqliteStore::open(store.file()).await] {
+        assert_eq!(opened.unwrap_err().code(), "SCHEMA_EDITED");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_named_and_never_owned() {
+    for (column, value) in [("status", "'done'"), ("request_hash", "X'00'"), ("fence", "0"), ("resource_id", "'x'")] {
+        let (store, _directory) = temporary().await;
+        let claim = new_claim("key-1", LONG);
+        assert!(inserts(&store, &claim).await);
+        let damage = format!("UPDATE idempotency_requests SET {column} = {value}");
+        run(store.file(), format!("PRAGMA ignore_check_constraints = ON; {damage}")).await;
+        match store.claim(&claim).await {
+            Err(StoreError::Unreadable(named)) => assert_eq!(named, column),
+            other => panic!("{column}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_missing_table_is_unusable() {
+    let (store, _directory) = temporary().await;
+    run(store.file(), "DROP TABLE idempotency_calls; DROP TABLE idempotency_requests").await;
+    let error = store.claim(&new_claim("key-1", LONG)).await.unwrap_err();
+    assert_eq!((error.code(), cause(&error)), ("STORE_UNUSABLE", "SCHEMA_MISSING"));
+    assert!(!error.is_transient());
+}
+
+/// The application may write to the same file; who waits too long for it is told to try again, and then gets in.
+#[tokio::test]
+async fn a_lock_held_for_too_long_is_transient() {
+    let (store, _directory) = temporary().await;
+    let options = SqliteOptions::new(store.file()).busy_timeout(Duration::from_millis(30));
+    let store = SqliteStore::connect(options).await.unwrap();
+    let mut application = connect(store.file()).await;
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut application).await.unwrap();
+    let claim = new_claim("key-1", LONG);
+    let error = store.claim(&claim).await.unwrap_err();
+    assert_eq!((error.code(), cause(&error)), ("STORE_UNAVAILABLE", "DATABASE_LOCKED"));
+    sqlx::raw_sql("COMMIT").execute(&mut application).await.unwrap();
+    assert!(inserts(&store, &claim).await);
+}
+
+/// A statement that the database refuses in the middle of a write takes that whole write back, and no other.
+#[tokio::test]
+async fn a_failed_write_leaves_nothing_of_itself() {
+    let (store, _directory) = temporary().await;
+    let key = DownstreamKey::from_stored("charge_same".into());
+    let step = Step {
+        closed: Vec::new(),
+        open: Some(NewCall { name: "charge".into(), class: CallClass::Neither, key }),
+        resource: None,
+        lease: LONG,
+    };
+    let mut owners = Vec::new();
+    for key in ["key-1", "key-2"] {
+        let claim = new_claim(key, LONG);
+        assert!(inserts(&store, &claim).await);
+        owners.push(Ownership { scope: claim.scope, fence: Fence::FIRST, owner: claim.owner });
+    }
+    assert!(matches!(store.step(&owners[0], &step).await, Ok(Fenced::Written { .. })));
+    let before = store.record(&owners[1].scope).await.unwrap();
+    // Two records must not share a downstream key: the provider would take their calls for one.
+    let error = store.step(&owners[1], &step).await.unwrap_err();
+    assert_eq!((error.code(), cause(&error)), ("STORE_UNUSABLE", "DATABASE_REFUSED"));
+    assert_eq!(store.record(&owners[1].scope).await.unwrap(), before);
+    assert!(matches!(store.step(&owners[1], &Step { open: None, ..step }).await, Ok(Fenced::Written { .. })));
+}
+
+/// After some errors (a full disk) SQLite rolls back by itself, and a connection that does not know it begins no
+/// transaction any more. A trigger stands for them.
+#[tokio::test]
+async fn a_write_that_sqlite_rolled_back_does_not_stop_the_next() {
+    let (store, _directory) = temporary().await;
+    let trigger = "CREATE TRIGGER full BEFORE UPDATE ON idempotency_requests WHEN NEW.resource_id = 'full'
+        BEGIN SELECT RAISE(ROLLBACK, 'no more'); END";
+    run(store.file(), trigger).await;
+    let claim = new_claim("key-1", LONG);
+    assert!(inserts(&store, &claim).await);
+    let before = store.record(&claim.scope).await.unwrap();
+    let owner = Ownership { scope: claim.scope, fence: Fence::FIRST, owner: claim.owner };
+    let resource = Some(ResourceRef { kind: "payment".into(), id: "full".into() });
+    let step = Step { closed: Vec::new(), open: None, resource, lease: LONG };
+    assert_eq!(cause(&store.step(&owner, &step).await.unwrap_err()), "DATABASE_REFUSED");
+    assert_eq!(store.record(&owner.scope).await.unwrap(), before);
+    let step = Step { resource: None, ..step };
+    assert!(matches!(store.step(&owner, &step).await, Ok(Fenced::Written { .. })));
+}
+
+/// A lease is counted from the moment that the write lock is held.
+#[tokio::test]
+async fn waiting_for_the_lock_eats_no_lease() {
+    let (store, _directory) = temporary().await;
+    let mut application = connect(store.file()).await;
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut application).await.unwrap();
+    let claim = new_claim("key-1", LONG);
+    let waits = store.clone();
+    let claiming = tokio::spawn(async move { waits.claim(&claim).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let released = SystemTime::now();
+    sqlx::raw_sql("COMMIT").execute(&mut application).await.unwrap();
+    let Claimed::Inserted { now } = claiming.await.unwrap().unwrap() else { panic!("it is a first claim") };
+    // The store cuts to milliseconds.
+    assert!(released <= now + Duration::from_millis(1), "dated before the lock was free");
+}
+
+async fn connect(file: &Path) -> SqliteConnection {
+    SqliteConnectOptions::new().filename(file).create_if_missing(true).connect().await.unwrap()
+}
+
+async fn run(file: &Path, sql: impl Into<String>) {
+    sqlx::raw_sql(AssertSqlSafe(sql.into())).execute(&mut connect(file).await).await.unwrap();
+}

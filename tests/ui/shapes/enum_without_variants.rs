@@ -1,0 +1,6 @@
+use idem_core::Canonical;
+
+#[derive(Canonical)]
+enum Never {}
+
+fn main() {}
