@@ -102,7 +102,11 @@ pub fn take_over(record: &mut Record, take: &TakeOver, now: SystemTime) -> bool 
 pub fn tend(record: &mut Record, seen: &Seen, to: &Tended, now: SystemTime) -> bool {
     unchanged(record, seen)
         && match (&mut record.status, to) {
-            (Status::InProgress { locked_until }, _) if now < *locked_until => false,
+            (Status::InProgress { locked_until } | Status::Unknown { locked_until: Some(locked_until), .. }, _)
+                if now < *locked_until =>
+            {
+                false
+            }
             (Status::InProgress { .. }, Tended::Released { retry_in, keep }) => {
                 record.status = ended(&End::FailedRetryable { retry_in: *retry_in, keep: *keep }, now);
                 touch(record)
