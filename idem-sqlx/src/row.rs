@@ -34,7 +34,7 @@ impl Tick {
         i64::try_from(span.as_nanos() / self.0.as_nanos()).unwrap_or(i64::MAX)
     }
 
-    fn instant(self, ticks: i64) -> Option<SystemTime> {
+    pub(crate) fn instant(self, ticks: i64) -> Option<SystemTime> {
         SystemTime::UNIX_EPOCH.checked_add(self.span(ticks)?)
     }
 

@@ -233,6 +233,15 @@ impl Keeping for SqliteStore {
         Ok(self.writer.write(job).await?)
     }
 
+    async fn sign_of_life(&self) -> Result<(), StoreError> {
+        Ok(self.writer.write(Job::SignOfLife).await?)
+    }
+
+    async fn silence(&self) -> Result<Option<Duration>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(keep::silence(&mut *reader).await?)
+    }
+
     async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
         Ok(self.writer.write(|waiting| Job::Audit(entry.clone(), waiting)).await?)
     }

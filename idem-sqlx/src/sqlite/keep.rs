@@ -1,5 +1,7 @@
 //! Contracts, settings and the audit, in SQL.
 
+use std::time::Duration;
+
 use idem_core::Scope;
 use idem_core::store::AuditEntry;
 use sqlx::{Executor, Row, Sqlite, SqliteConnection};
@@ -42,6 +44,17 @@ pub(super) async fn settle_setting(tx: &mut SqliteConnection, name: &str, value:
     row.try_get(0).map_err(|_| Trouble::Row("value"))
 }
 
+pub(super) async fn sign_of_life(tx: &mut SqliteConnection) -> Result<(), Trouble> {
+    sqlx::query(SIGN).bind(TICK.count(now())).execute(tx).await?;
+    Ok(())
+}
+
+pub(super) async fn silence<'c>(from: impl Executor<'c, Database = Sqlite>) -> Result<Option<Duration>, Trouble> {
+    let Some(row) = sqlx::query(SIGNED).fetch_optional(from).await? else { return Ok(None) };
+    let seen = row.try_get(0).ok().and_then(|ticks| TICK.instant(ticks)).ok_or(Trouble::Row("settled_at"))?;
+    Ok(Some(now().duration_since(seen).unwrap_or_default()))
+}
+
 pub(super) async fn audit(tx: &mut SqliteConnection, entry: &AuditEntry) -> Result<(), Trouble> {
     let scope = entry.scope.as_ref();
     sqlx::query(AUDIT)
@@ -78,6 +91,13 @@ INSERT INTO idempotency_settings (name, value, settled_at) VALUES (?1, ?2, ?3) O
 const SETTING: &str = "
 SELECT value FROM idempotency_settings WHERE name = ?1";
 
+const SIGN: &str = "
+INSERT INTO idempotency_settings (name, value, settled_at) VALUES ('worker', 'alive', ?1)
+ON CONFLICT (name) DO UPDATE SET settled_at = ?1";
+
+const SIGNED: &str = "
+SELECT settled_at FROM idempotency_settings WHERE name = 'worker'";
+
 const AUDIT: &str = "
 INSERT INTO idempotency_audit (tenant_id, operation_name, idempotency_key, action, actor, reason, acted_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -88,4 +108,4 @@ WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3 ORDER BY a
 
 /// Every statement, for the test of their plans.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[CONTRACTS, ADD_CONTRACT, SETTLE, SETTING, AUDIT, AUDITED];
+pub(super) const STATEMENTS: &[&str] = &[CONTRACTS, ADD_CONTRACT, SETTLE, SETTING, SIGN, SIGNED, AUDIT, AUDITED];
