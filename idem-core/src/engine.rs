@@ -20,8 +20,10 @@ use crate::calls::{CallClass, DownstreamKey, downstream_key};
 use crate::clock::Clock;
 use crate::command::IdempotentCommand;
 use crate::decide::{Decision, decide};
+use crate::events::{Event, Observer};
 use crate::heartbeat::Heartbeat;
 use crate::key::{IdempotencyKey, Scope, Tenant};
+use crate::reconciler::Settles;
 use crate::record::{Fence, OwnerToken, Ownership, Record, Status};
 use crate::reply::{Failure, Reply};
 use crate::rules::Rules;
@@ -67,6 +69,8 @@ pub(crate) struct Inner {
     calls: HashMap<(String, String), CallClass>,
     kept_headers: Vec<String>,
     call_refused: Box<dyn Fn(&str) -> Reply + Send + Sync>,
+    reconcilers: HashMap<(String, String), Arc<dyn Settles>>,
+    observer: Arc<dyn Observer>,
 }
 
 /// What a request found when it came.
@@ -176,6 +180,45 @@ impl Engine {
             Begin::Decided(answer) => Ok(Outcome::Second(answer)),
             Begin::Run(claim) => Ok(self.conduct(claim, work, |_| ()).await),
         }
+    }
+}
+
+/// What recovery, retention and the worker need of an engine.
+impl Engine {
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.inner.store
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.inner.clock
+    }
+
+    pub(crate) fn observe(&self, event: &Event<'_>) {
+        self.inner.observer.observe(event);
+    }
+
+    pub(crate) fn rules_of(&self, operation: &str) -> &Rules {
+        self.inner.rules(operation)
+    }
+
+    /// The grace of the operation that has the shortest: a worker reads what is due by that, and judges each record by
+    /// its own.
+    pub(crate) fn shortest_grace(&self) -> Duration {
+        let graces = self.inner.operations.values().map(|rules| rules.grace);
+        graces.min().map_or(self.inner.rules.grace, |grace| grace.min(self.inner.rules.grace))
+    }
+
+    pub(crate) fn reconciler_of(&self, operation: &str, call: &str) -> Option<&Arc<dyn Settles>> {
+        self.inner.reconcilers.get(&(operation.to_owned(), call.to_owned()))
+    }
+
+    pub(crate) fn kept_headers(&self) -> &[String] {
+        &self.inner.kept_headers
+    }
+
+    pub(crate) fn store_failed(&self, error: &StoreError) {
+        self.observe(&Event::StoreFailed { code: error.code() });
+        tracing::warn!(code = error.code(), %error, "the store failed a worker; its next round tries again");
     }
 }
 

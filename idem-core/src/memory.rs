@@ -14,7 +14,8 @@ use crate::key::Scope;
 use crate::record::{Ownership, Record};
 use crate::store::{
     Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, NewClaim, Owning,
-    Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
+    Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, TxStore,
+    Verdicted,
 };
 use crate::transition::{self, Cleaned};
 
@@ -35,6 +36,7 @@ struct State {
     audit: Vec<AuditEntry>,
     contracts: HashMap<(String, u32), Vec<String>>,
     settings: HashMap<String, String>,
+    worker_seen_at: Option<SystemTime>,
 }
 
 impl MemoryStore {
@@ -275,6 +277,17 @@ impl Keeping for MemoryStore {
         Ok(self.lock().settings.entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
     }
 
+    async fn sign_of_life(&self) -> Result<(), StoreError> {
+        let now = self.now();
+        self.lock().worker_seen_at = Some(now);
+        Ok(())
+    }
+
+    async fn silence(&self) -> Result<Option<Duration>, StoreError> {
+        let now = self.now();
+        Ok(self.lock().worker_seen_at.map(|seen| now.duration_since(seen).unwrap_or_default()))
+    }
+
     async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
         self.lock().audit.push(entry.clone());
         Ok(())
@@ -282,5 +295,19 @@ impl Keeping for MemoryStore {
 
     async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError> {
         Ok(self.lock().audit.iter().filter(|entry| entry.scope.as_ref() == Some(scope)).cloned().collect())
+    }
+}
+
+/// Transactions of a store in memory hold nothing: the application's rows are elsewhere.
+#[async_trait]
+impl TxStore for MemoryStore {
+    type Tx = ();
+
+    async fn begin(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn answer_in(&self, (): (), owner: &Ownership, answered: &Answered) -> Result<Fenced, StoreError> {
+        self.answer(owner, answered).await
     }
 }

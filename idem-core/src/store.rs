@@ -178,6 +178,18 @@ pub trait Keeping: Send + Sync {
     /// [`StoreError`].
     async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError>;
 
+    /// A worker is alive, now.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn sign_of_life(&self) -> Result<(), StoreError>;
+
+    /// How long ago a worker gave a sign of life; `None`: none ever did.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn silence(&self) -> Result<Option<Duration>, StoreError>;
+
     /// Writes a row into the audit.
     ///
     /// # Errors
@@ -189,4 +201,23 @@ pub trait Keeping: Send + Sync {
     /// # Errors
     /// [`StoreError`].
     async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError>;
+}
+
+/// A store whose database also holds the application's own rows.
+#[async_trait]
+pub trait TxStore: Store {
+    /// Its transactions.
+    type Tx: Send;
+
+    /// Begins one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn begin(&self) -> Result<Self::Tx, StoreError>;
+
+    /// [`Recovering::answer`] inside of `tx`, which is committed with it; a refused write rolls all of it back.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn answer_in(&self, tx: Self::Tx, owner: &Ownership, answered: &Answered) -> Result<Fenced, StoreError>;
 }
