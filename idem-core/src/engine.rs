@@ -5,6 +5,7 @@ mod builder;
 mod call;
 mod claim;
 mod conduct;
+mod transaction;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,6 +16,7 @@ pub use answer::{Answer, Original, Outcome};
 pub use builder::{ConfigError, EngineBuilder};
 pub use call::{Call, NotCalled};
 pub use claim::Claim;
+pub use transaction::{Committed, LocalClaim, NotCheckpointed, NotCommitted};
 
 use crate::calls::{CallClass, DownstreamKey, downstream_key};
 use crate::clock::Clock;
@@ -109,7 +111,7 @@ impl Engine {
         let mut found = match inner.claim(&new).await? {
             Claimed::Inserted { now } => {
                 let ownership = Ownership { scope: new.scope, fence: Fence::FIRST, owner: new.owner };
-                return Ok(Begin::Run(Claim::new(inner, ownership, new.hash, 1, Vec::new(), now)));
+                return Ok(Begin::Run(Claim::new(inner, ownership, new.hash, 1, (Vec::new(), None), now)));
             }
             Claimed::Found(found) => found,
         };
@@ -216,6 +218,7 @@ impl Engine {
         &self.inner.kept_headers
     }
 
+    #[cfg(feature = "tokio")]
     pub(crate) fn store_failed(&self, error: &StoreError) {
         self.observe(&Event::StoreFailed { code: error.code() });
         tracing::warn!(code = error.code(), %error, "the store failed a worker; its next round tries again");
@@ -241,7 +244,8 @@ impl Inner {
 
     /// The claim on a record that was there before, with what earlier attempts left in it.
     fn resume(self: &Arc<Self>, record: Record, now: std::time::SystemTime) -> Claim {
-        Claim::new(self, record.ownership(), record.hash, record.attempts, record.calls, now)
+        let left = (record.calls.clone(), record.checkpoint.clone());
+        Claim::new(self, record.ownership(), record.hash, record.attempts, left, now)
     }
 
     /// A claim whose answer was lost is sent once more: under the same owner token it cannot own twice.

@@ -51,10 +51,13 @@ pub use command::IdempotentCommand;
 pub use contract::Contract;
 #[cfg(feature = "derive")]
 pub use derive::{Canonical, IdempotentCommand};
-pub use engine::{Answer, Begin, Call, Claim, ConfigError, Engine, EngineBuilder, NotCalled, Original, Outcome};
+pub use engine::{
+    Answer, Begin, Call, Claim, Committed, ConfigError, Engine, EngineBuilder, LocalClaim, NotCalled, NotCheckpointed,
+    NotCommitted, Original, Outcome,
+};
 pub use hash::{CommandHash, InvalidHash, Verdict};
 pub use key::{IdempotencyKey, InvalidKey, InvalidTenant, Scope, Tenant};
-pub use memory::MemoryStore;
+pub use memory::{MemoryStore, MemoryTx};
 pub use reconciler::{Reconciler, Settled, Transient};
 pub use record::{
     Checkpoint, Fence, Finished, Keep, OwnerToken, Ownership, Record, ResourceRef, Revision, Status, StatusName,

@@ -1,5 +1,7 @@
 //! A store in memory, for tests and for work that a restart may forget.
 
+mod transaction;
+
 use std::any::Any;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,13 +11,14 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 
+pub use transaction::MemoryTx;
+
 use crate::clock::{Clock, SystemClock};
 use crate::key::Scope;
 use crate::record::{Ownership, Record};
 use crate::store::{
     Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, NewClaim, Owning,
-    Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, TxStore,
-    Verdicted,
+    Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
 use crate::transition::{self, Cleaned};
 
@@ -295,19 +298,5 @@ impl Keeping for MemoryStore {
 
     async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError> {
         Ok(self.lock().audit.iter().filter(|entry| entry.scope.as_ref() == Some(scope)).cloned().collect())
-    }
-}
-
-/// Transactions of a store in memory hold nothing: the application's rows are elsewhere.
-#[async_trait]
-impl TxStore for MemoryStore {
-    type Tx = ();
-
-    async fn begin(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn answer_in(&self, (): (), owner: &Ownership, answered: &Answered) -> Result<Fenced, StoreError> {
-        self.answer(owner, answered).await
     }
 }

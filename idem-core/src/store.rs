@@ -8,6 +8,7 @@
 //! [`OwnerToken`]: a claimant that finds its own token is the owner, a finish that finds its own end is done.
 
 mod error;
+mod join;
 mod write;
 
 use std::any::Any;
@@ -16,6 +17,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use error::StoreError;
+pub(crate) use join::unwrapped;
+pub use join::{Joins, OtherStore, TxStore};
 pub use write::{
     Answered, AnsweredEnd, AuditEntry, Claimed, ClosedCall, End, Evidence, Fenced, Finish, Found, Guarded, NewCall,
     NewClaim, Seen, Step, SweepOrder, Swept, TakeOver, Tended, Verdicted,
@@ -201,23 +204,4 @@ pub trait Keeping: Send + Sync {
     /// # Errors
     /// [`StoreError`].
     async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError>;
-}
-
-/// A store whose database also holds the application's own rows.
-#[async_trait]
-pub trait TxStore: Store {
-    /// Its transactions.
-    type Tx: Send;
-
-    /// Begins one.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    async fn begin(&self) -> Result<Self::Tx, StoreError>;
-
-    /// [`Recovering::answer`] inside of `tx`, which is committed with it; a refused write rolls all of it back.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    async fn answer_in(&self, tx: Self::Tx, owner: &Ownership, answered: &Answered) -> Result<Fenced, StoreError>;
 }

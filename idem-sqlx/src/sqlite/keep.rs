@@ -44,15 +44,18 @@ pub(super) async fn settle_setting(tx: &mut SqliteConnection, name: &str, value:
     row.try_get(0).map_err(|_| Trouble::Row("value"))
 }
 
+/// A worker is alive.
 pub(super) async fn sign_of_life(tx: &mut SqliteConnection) -> Result<(), Trouble> {
     sqlx::query(SIGN).bind(TICK.count(now())).execute(tx).await?;
     Ok(())
 }
 
+/// How long ago a worker gave a sign of life.
 pub(super) async fn silence<'c>(from: impl Executor<'c, Database = Sqlite>) -> Result<Option<Duration>, Trouble> {
     let Some(row) = sqlx::query(SIGNED).fetch_optional(from).await? else { return Ok(None) };
-    let seen = row.try_get(0).ok().and_then(|ticks| TICK.instant(ticks)).ok_or(Trouble::Row("settled_at"))?;
-    Ok(Some(now().duration_since(seen).unwrap_or_default()))
+    let signed: i64 = row.try_get(0).map_err(|_| Trouble::Row("signed_at"))?;
+    let silent = u64::try_from(TICK.count(now()).saturating_sub(signed)).unwrap_or_default();
+    Ok(Some(Duration::from_millis(silent)))
 }
 
 pub(super) async fn audit(tx: &mut SqliteConnection, entry: &AuditEntry) -> Result<(), Trouble> {
@@ -92,11 +95,10 @@ const SETTING: &str = "
 SELECT value FROM idempotency_settings WHERE name = ?1";
 
 const SIGN: &str = "
-INSERT INTO idempotency_settings (name, value, settled_at) VALUES ('worker', 'alive', ?1)
-ON CONFLICT (name) DO UPDATE SET settled_at = ?1";
+INSERT INTO idempotency_worker (id, signed_at) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET signed_at = excluded.signed_at";
 
 const SIGNED: &str = "
-SELECT settled_at FROM idempotency_settings WHERE name = 'worker'";
+SELECT signed_at FROM idempotency_worker WHERE id = 1";
 
 const AUDIT: &str = "
 INSERT INTO idempotency_audit (tenant_id, operation_name, idempotency_key, action, actor, reason, acted_at)

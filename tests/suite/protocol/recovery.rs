@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use idem_core::decide::Finding;
 use idem_core::store::Evidence;
 use idem_core::{
-    Begin, CallClass, CallRecord, CallState, Claim, Engine, IdempotencyKey, IdempotentCommand, MemoryStore, Outcome,
-    Reconciler, Record, Reply, Scope, Settled, Status, StatusName, Tenant, Transient,
+    Begin, CallClass, CallRecord, CallState, Claim, Engine, IdempotencyKey, IdempotentCommand, MemoryStore, MemoryTx,
+    Outcome, Reconciler, Record, Reply, Scope, Settled, Status, StatusName, Tenant, Transient,
 };
 
 use crate::support::clock::TokioClock;
@@ -44,7 +44,7 @@ impl Provider {
 }
 
 #[async_trait]
-impl Reconciler<()> for Provider {
+impl Reconciler<MemoryTx> for Provider {
     async fn find(&self, _: &Record, _: &CallRecord) -> Result<Finding, Transient> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.says.lock().unwrap().clone().map_err(Transient::new)
@@ -52,7 +52,7 @@ impl Reconciler<()> for Provider {
 
     async fn settle(
         &self,
-        (): &mut (),
+        _: &mut MemoryTx,
         _: &Record,
         call: &CallRecord,
     ) -> Result<Settled, Box<dyn std::error::Error + Send + Sync>> {
