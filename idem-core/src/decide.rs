@@ -3,70 +3,21 @@
 
 use std::time::{Duration, SystemTime};
 
+mod tend;
+
+pub use tend::{Asked, Finding, Tend, asked, tend};
+
 use crate::calls::{CallRecord, rerunnable};
 use crate::hash::Verdict;
 use crate::record::{Finished, Record, Status};
-
-/// The spans that an operation is run by.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rules {
-    /// How long nobody may take over from an owner that gives no sign of life. Default 30 s.
-    pub lease: Duration,
-    /// After that long the heartbeat gives a hanging owner up. Default 5 min.
-    pub max_run: Duration,
-    /// How long an answer is replayed, counted from the moment it was stored. Default 24 h.
-    pub window: Duration,
-    /// The wait before the second attempt; doubles with each, up to [`Self::backoff_cap`]. Default 1 s.
-    pub backoff: Duration,
-    /// The longest wait before an attempt. Default 60 s.
-    pub backoff_cap: Duration,
-    /// The largest body that is kept, in bytes. Default 256 KiB.
-    pub body_cap: usize,
-    /// How long a client waits for an answer whose storing fails. Default 5 s.
-    pub patience: Duration,
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Self {
-            lease: Duration::from_secs(30),
-            max_run: Duration::from_secs(5 * 60),
-            window: Duration::from_secs(24 * 60 * 60),
-            backoff: Duration::from_secs(1),
-            backoff_cap: Duration::from_secs(60),
-            body_cap: 256 * 1024,
-            patience: Duration::from_secs(5),
-        }
-    }
-}
-
-impl Rules {
-    /// How far a repeated call must keep clear of the provider's forgetting: the larger of the lease and 5 min.
-    #[must_use]
-    pub fn margin(&self) -> Duration {
-        self.lease.max(Duration::from_secs(5 * 60))
-    }
-
-    /// How often the heartbeat renews a lease: three times within one.
-    #[must_use]
-    pub fn beat(&self) -> Duration {
-        self.lease / 3
-    }
-
-    /// The wait after the `attempts`-th attempt failed, before jitter.
-    #[must_use]
-    pub fn backoff_after(&self, attempts: u32) -> Duration {
-        let doublings = attempts.saturating_sub(1).min(31);
-        self.backoff.saturating_mul(1 << doublings).min(self.backoff_cap)
-    }
-}
+use crate::rules::Rules;
 
 /// What a request that met a record gets, or does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// The stored answer again.
     Replay,
-    /// It is done, but its body was too large to keep.
+    /// It is done, but its body was too large to keep, or its time is over.
     NotKept,
     /// The key belongs to another command.
     Mismatch {
@@ -135,8 +86,8 @@ fn decide_same(record: &Record, now: SystemTime, rules: &Rules) -> Decision {
             Decision::Expired
         }
         Status::Completed(finished) | Status::FailedReplayable(finished) => match finished.response.body {
-            Some(_) => Decision::Replay,
-            None => Decision::NotKept,
+            Some(_) if now < finished.body_until => Decision::Replay,
+            _ => Decision::NotKept,
         },
         // A call left open keeps the record alive past its window: what it did is still to be found out.
         Status::FailedRetryable { expires_at, .. } if *expires_at <= now && !record.has_open_call() => {
@@ -152,7 +103,7 @@ fn decide_same(record: &Record, now: SystemTime, rules: &Rules) -> Decision {
         Status::Unknown { next_ask_at, .. } => {
             Decision::OutcomeUnknown { retry_after: until(*next_ask_at, now).max(SHORTEST_WAIT) }
         }
-        Status::Expired => Decision::Expired,
+        Status::Expired { .. } => Decision::Expired,
     }
 }
 

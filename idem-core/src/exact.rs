@@ -79,7 +79,8 @@ enum Refused {
     TooLarge,
 }
 
-const FRACTIONAL: &str = r#"an amount as a JSON number with a fraction or an exponent has lost its exact digits; send a string such as "10.50" or a whole number"#;
+const FRACTIONAL: &str =
+    r#"an amount as a JSON number is exact only as a whole number of 64 bits; send a string such as "10.50""#;
 
 struct Amount;
 

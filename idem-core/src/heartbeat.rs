@@ -11,8 +11,8 @@ use futures_channel::oneshot;
 use futures_util::FutureExt;
 use futures_util::future::Shared;
 
-use crate::decide::Rules;
 use crate::record::Ownership;
+use crate::rules::Rules;
 use crate::store::{Pulse, Store};
 
 /// One claim as the heartbeat sees it.
@@ -137,7 +137,12 @@ impl Beats {
             if let Err(error) = self.beat(&mut pulse, &due) {
                 // The connection may be what broke: the next beat opens another.
                 pulse = None;
-                tracing::warn!(code = error.code(), %error, claims = due.len(), "a heartbeat failed; the next one tries again");
+                tracing::warn!(
+                    code = error.code(),
+                    error = &error as &dyn std::error::Error,
+                    claims = due.len(),
+                    "a heartbeat failed; the next one tries again"
+                );
             }
         }
     }

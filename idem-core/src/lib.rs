@@ -22,37 +22,49 @@ pub mod decide;
 #[cfg(feature = "derive")]
 mod derive;
 mod engine;
+pub mod events;
 #[cfg(feature = "rust_decimal")]
 pub mod exact;
 pub mod hash;
 mod heartbeat;
 mod key;
 mod memory;
+mod reconciler;
 mod record;
+pub mod recovery;
 mod reply;
+pub mod retention;
+mod rules;
 #[cfg(feature = "snapshot")]
 pub mod snapshot;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod transition;
+#[cfg(feature = "tokio")]
+pub mod worker;
 
 pub use calls::{CallClass, CallRecord, CallState, DownstreamKey, rerunnable, resource_id};
 pub use canonical::{Canonical, Sink};
 pub use clock::{Clock, SystemClock};
 pub use command::IdempotentCommand;
 pub use contract::Contract;
-pub use decide::Rules;
 #[cfg(feature = "derive")]
 pub use derive::{Canonical, IdempotentCommand};
-pub use engine::{Answer, Begin, Call, Claim, ConfigError, Engine, EngineBuilder, NotCalled, Original, Outcome};
+pub use engine::{
+    Answer, Begin, Call, Claim, Committed, ConfigError, Engine, EngineBuilder, LocalClaim, NotCalled, NotCheckpointed,
+    NotCommitted, Original, Outcome,
+};
 pub use hash::{CommandHash, InvalidHash, Verdict};
 pub use key::{IdempotencyKey, InvalidKey, InvalidTenant, Scope, Tenant};
-pub use memory::MemoryStore;
+pub use memory::{MemoryStore, MemoryTx};
+pub use reconciler::{Reconciler, Settled, Transient};
 pub use record::{
-    Fence, Finished, OwnerToken, Ownership, Record, ResourceRef, Revision, Status, StatusName, StoredResponse,
+    Checkpoint, Fence, Finished, Keep, OwnerToken, Ownership, Record, ResourceRef, Revision, Status, StatusName,
+    StoredResponse,
 };
 pub use reply::{CallError, Failure, Fate, Reply};
+pub use rules::Rules;
 pub use store::{Store, StoreError};
 
 /// What the macros of this crate expand to. Not an interface: any release may change it.

@@ -1,7 +1,7 @@
 //! What a store remembers of one key: the [`Record`], its [`Status`], and what guards its writes.
 
 use std::fmt;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
@@ -200,6 +200,8 @@ pub enum Status {
         next_attempt_at: SystemTime,
         /// End of the window, counted from this attempt; with a call left open it does not end.
         expires_at: SystemTime,
+        /// When the metadata is forgotten.
+        purge_at: SystemTime,
         /// Since when only a person can help (an open call that nobody can ask about).
         parked_at: Option<SystemTime>,
     },
@@ -207,11 +209,16 @@ pub enum Status {
     Unknown {
         /// When its providers are asked next.
         next_ask_at: SystemTime,
+        /// Until when a worker asks; another one must not.
+        locked_until: Option<SystemTime>,
         /// Since when only a person can help.
         parked_at: Option<SystemTime>,
     },
     /// The replay window is over: the answer is gone, what the key meant is not.
-    Expired,
+    Expired {
+        /// When that too is forgotten, unless a call was ever announced.
+        purge_at: SystemTime,
+    },
 }
 
 /// A final answer and how long it is replayed.
@@ -223,6 +230,10 @@ pub struct Finished {
     pub at: SystemTime,
     /// End of the replay window.
     pub expires_at: SystemTime,
+    /// Until when its body is kept, at most the end of the window.
+    pub body_until: SystemTime,
+    /// When what remains then, the metadata, is forgotten too.
+    pub purge_at: SystemTime,
 }
 
 impl Status {
@@ -235,7 +246,7 @@ impl Status {
             Self::FailedReplayable(_) => StatusName::FailedReplayable,
             Self::FailedRetryable { .. } => StatusName::FailedRetryable,
             Self::Unknown { .. } => StatusName::Unknown,
-            Self::Expired => StatusName::Expired,
+            Self::Expired { .. } => StatusName::Expired,
         }
     }
 }
@@ -309,6 +320,8 @@ pub struct Record {
     pub revision: Revision,
     /// How often the work was started.
     pub attempts: u32,
+    /// How often its providers were asked since nobody knows.
+    pub ask_attempts: u32,
     /// When the key was first seen.
     pub created_at: SystemTime,
     /// Where it stands.
@@ -317,6 +330,19 @@ pub struct Record {
     pub calls: Vec<CallRecord>,
     /// What the command made, where the work said so.
     pub resource: Option<ResourceRef>,
+    /// How far the work had come, in its own words.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// How far the work had come: what the next attempt may start from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The point's name, `reserved`.
+    pub name: String,
+    /// The version of the data's format, by the application.
+    pub version: u32,
+    /// The data, as the application serialised it.
+    pub data: Vec<u8>,
 }
 
 impl Record {
@@ -329,6 +355,41 @@ impl Record {
     /// Whether any call was announced and not closed.
     #[must_use]
     pub fn has_open_call(&self) -> bool {
-        self.calls.iter().any(CallRecord::is_open)
+        self.open_calls().next().is_some()
+    }
+
+    /// The calls that were announced and not closed.
+    pub fn open_calls(&self) -> impl Iterator<Item = &CallRecord> {
+        self.calls.iter().filter(|call| call.is_open())
+    }
+
+    /// Whether only a person can help.
+    #[must_use]
+    pub fn is_parked(&self) -> bool {
+        let (Status::FailedRetryable { parked_at, .. } | Status::Unknown { parked_at, .. }) = &self.status else {
+            return false;
+        };
+        parked_at.is_some()
     }
 }
+
+/// How long an end is remembered, counted from the moment it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// How long the answer is replayed.
+    pub window: Duration,
+    /// How long its body is kept, at most the window.
+    pub body: Duration,
+    /// How long it is known after the window what the key meant.
+    pub metadata: Duration,
+}
+
+/// `now + span`, but never beyond the last second of the year 9999: "for ever" is a legal span (`Duration::MAX`), and
+/// no database and no date format goes much further. Stores that count in SQL date their rows by it too.
+#[must_use]
+pub fn after(now: SystemTime, span: Duration) -> SystemTime {
+    let last = SystemTime::UNIX_EPOCH + LAST_SECOND;
+    now.checked_add(span).map_or(last, |then| then.min(last))
+}
+
+const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);

@@ -7,19 +7,36 @@
 //! A write whose answer was lost may have happened. Each write is therefore safe to send again with the same
 //! [`OwnerToken`]: a claimant that finds its own token is the owner, a finish that finds its own end is done.
 
-use std::time::{Duration, SystemTime};
+mod error;
+mod join;
+mod write;
+
+use std::any::Any;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::calls::{CallClass, CallState, DownstreamKey};
-use crate::hash::CommandHash;
+pub use error::StoreError;
+pub(crate) use join::unwrapped;
+pub use join::{Joins, OtherStore, TxStore};
+pub use write::{
+    Answered, AnsweredEnd, AuditEntry, Claimed, ClosedCall, End, Evidence, Fenced, Finish, Found, Guarded, NewCall,
+    NewClaim, Seen, Step, SweepOrder, Swept, TakeOver, Tended, Verdicted,
+};
+
+pub use crate::record::after;
+
 use crate::key::Scope;
-use crate::record::{Fence, OwnerToken, Ownership, Record, ResourceRef, Revision, StatusName, StoredResponse};
+use crate::record::{Ownership, Record};
 
-/// Everything that the engine needs of a store.
-pub trait Store: Claiming + Owning {}
+/// Everything that idem needs of a store.
+pub trait Store: Claiming + Owning + Recovering + Sweeping + Keeping {
+    /// The store behind this one, where this one only stands in front of it (a cache); like `Error::source`.
+    fn inner(&self) -> Option<&dyn Store>;
 
-impl<S: Claiming + Owning + ?Sized> Store for S {}
+    /// The store itself, for transactions that name its type.
+    fn as_any(&self) -> &dyn Any;
+}
 
 /// Getting a record, or finding out whose it is.
 #[async_trait]
@@ -37,11 +54,17 @@ pub trait Claiming: Send + Sync {
     /// [`StoreError`]; the same take-over may be sent again.
     async fn take_over(&self, take: &TakeOver) -> Result<Guarded, StoreError>;
 
-    /// T9: what was in progress is nobody's, and nobody knows how it ended. `seen` guards as in a take-over.
+    /// The record of `scope`, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn look(&self, scope: &Scope) -> Result<Option<Box<Found>>, StoreError>;
+
+    /// T9, T9w, T9f, T13: what becomes of a record that nobody runs, if it stands exactly as it was seen.
     ///
     /// # Errors
     /// [`StoreError`]; the same may be sent again.
-    async fn strand(&self, seen: &Seen, ask_in: Duration) -> Result<Guarded, StoreError>;
+    async fn tend(&self, seen: &Seen, to: &Tended) -> Result<Guarded, StoreError>;
 }
 
 /// What the owner of a record in progress may write.
@@ -77,235 +100,108 @@ pub trait Pulse: Send {
     fn beat(&mut self, live: &[(Ownership, Duration)]) -> Result<Vec<bool>, StoreError>;
 }
 
-/// What [`Claiming::claim`] inserts.
-#[derive(Debug, Clone)]
-pub struct NewClaim {
-    /// Whose record.
-    pub scope: Scope,
-    /// What the command means.
-    pub hash: CommandHash,
-    /// The attempt's own name.
-    pub owner: OwnerToken,
-    /// How long nobody may take over.
-    pub lease: Duration,
+/// Records that nobody comes for, and what is learned about them.
+#[async_trait]
+pub trait Recovering: Send + Sync {
+    /// Records that a worker has to look at: in progress with a lease that was over `grace` ago, retryable with an open
+    /// call and due `grace` ago, unknown and due to be asked. At most `limit`, in the order of
+    /// [`transition::due_at`](crate::transition::due_at) and then of the scope, those after `after`.
+    ///
+    /// A worker goes on after the last one that it got until it gets none: many records stay due for as long as nobody
+    /// can do anything about them, and those must not hide the others. Several workers may get the same; what they
+    /// write is guarded.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn due(&self, grace: Duration, after: Option<&Record>, limit: u32) -> Result<Vec<Found>, StoreError>;
+
+    /// T10: a worker takes an unknown record to ask its providers: the next fence, its lease, one question more. The
+    /// status stays, so that a crash in recovery never looks like something that may run.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the same may be sent again.
+    async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError>;
+
+    /// T11, T11r, T12, T13: what the providers said, by the worker that asked them.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the same may be sent again.
+    async fn answer(&self, owner: &Ownership, answered: &Answered) -> Result<Fenced, StoreError>;
+
+    /// T14: what a person decides of a parked record, with a row in the audit.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the same may be sent again.
+    async fn resolve(&self, seen: &Seen, verdict: &Verdicted, audit: &AuditEntry) -> Result<Guarded, StoreError>;
+
+    /// Keeps what was learned about a call, for ever, and makes its record due at once. The record's scope, or `None`
+    /// where no call has that key; then nothing is kept.
+    ///
+    /// # Errors
+    /// [`StoreError`]; sent again it may stand there twice.
+    async fn learn(&self, evidence: &Evidence) -> Result<Option<Scope>, StoreError>;
+
+    /// What was learned about the calls of a record, in the order in which it came.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn learned(&self, scope: &Scope) -> Result<Vec<Evidence>, StoreError>;
 }
 
-/// What a claim met.
-#[derive(Debug, Clone)]
-pub enum Claimed {
-    /// No record was there: the caller owns it, under [`Fence::FIRST`].
-    Inserted {
-        /// The store's clock at the insert.
-        now: SystemTime,
-    },
-    /// A record was there; perhaps the caller's own, of a claim whose answer was lost.
-    Found(Box<Found>),
+/// Forgetting what need not be known any more.
+#[async_trait]
+pub trait Sweeping: Send + Sync {
+    /// T16, T17 and bodies whose retention is over, in one small batch of each; safe beside any number of others.
+    /// Never a record in progress, unknown, or with an open call.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the next round goes on.
+    async fn sweep(&self, order: SweepOrder) -> Result<Swept, StoreError>;
 }
 
-/// A record as it stood at one moment of the store's clock.
-#[derive(Debug, Clone)]
-pub struct Found {
-    /// The record.
-    pub record: Record,
-    /// The moment.
-    pub now: SystemTime,
+/// What is kept beside the records: contracts, settings, the audit.
+#[async_trait]
+pub trait Keeping: Send + Sync {
+    /// The contract texts that this store has seen for a version of an operation, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn contracts(&self, operation: &str, version: u32) -> Result<Vec<String>, StoreError>;
+
+    /// Adds a contract text as the `number`th (0 is the first) of its version. False, and nothing written, where
+    /// another node has added one meanwhile: read again, compare again.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn add_contract(&self, operation: &str, version: u32, number: u32, text: &str) -> Result<bool, StoreError>;
+
+    /// A setting's value: `value` if it had none, else what it has.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError>;
+
+    /// A worker is alive, now.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn sign_of_life(&self) -> Result<(), StoreError>;
+
+    /// How long ago a worker gave a sign of life; `None`: none ever did.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn silence(&self) -> Result<Option<Duration>, StoreError>;
+
+    /// Writes a row into the audit.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError>;
+
+    /// The audit's rows about a record, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError>;
 }
-
-/// Everything that a decision was made on, so that the write that follows happens only if all of it still holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
-    /// Whose record.
-    pub scope: Scope,
-    /// The fence it had.
-    pub fence: Fence,
-    /// The revision it had: an announcement made since then has raised it.
-    pub revision: Revision,
-    /// The hash it had.
-    pub hash: CommandHash,
-    /// Where it stood. The store tests by its own clock that its time has come: the lease is over
-    /// (`in_progress`), or the next attempt is due (`failed_retryable`).
-    pub status: StatusName,
-}
-
-impl Seen {
-    /// What was seen of `record`.
-    #[must_use]
-    pub fn of(record: &Record) -> Self {
-        Self {
-            scope: record.scope.clone(),
-            fence: record.fence,
-            revision: record.revision,
-            hash: record.hash,
-            status: record.status.name(),
-        }
-    }
-}
-
-/// What [`Claiming::take_over`] writes: the next fence, this owner, a full lease, one attempt more.
-#[derive(Debug, Clone)]
-pub struct TakeOver {
-    /// What the decision was made on.
-    pub seen: Seen,
-    /// The new attempt's name.
-    pub owner: OwnerToken,
-    /// Its lease.
-    pub lease: Duration,
-}
-
-/// What became of a write that a [`Seen`] guards.
-#[derive(Debug, Clone)]
-pub enum Guarded {
-    /// It was written.
-    Written {
-        /// The store's clock at the write.
-        now: SystemTime,
-    },
-    /// Something had changed, so nothing was written; the record as it stands now, `None` if it is gone.
-    Changed(Option<Box<Found>>),
-}
-
-/// What became of a write that an [`Ownership`] guards.
-#[derive(Debug, Clone)]
-pub enum Fenced {
-    /// It was written.
-    Written {
-        /// The store's clock at the write.
-        now: SystemTime,
-    },
-    /// The record is not in progress under this ownership, so nothing was written: the record as it stands now,
-    /// `None` if it is gone. It may show the caller's own end, of a finish whose answer was lost.
-    Refused(Option<Box<Found>>),
-}
-
-/// One write of an owner in the middle of its work.
-#[derive(Debug, Clone)]
-pub struct Step {
-    /// Outcomes of calls made since the last write.
-    pub closed: Vec<ClosedCall>,
-    /// The call to announce. One that is already open stays as it is, `opened_at` too.
-    pub open: Option<NewCall>,
-    /// What the command makes.
-    pub resource: Option<ResourceRef>,
-    /// The lease from now on.
-    pub lease: Duration,
-}
-
-/// A call to announce.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewCall {
-    /// Its name within the operation.
-    pub name: String,
-    /// What its provider promises.
-    pub class: CallClass,
-    /// The key it will be made with.
-    pub key: DownstreamKey,
-}
-
-/// A call that is open no longer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClosedCall {
-    /// Its name within the operation.
-    pub name: String,
-    /// Where it stands now.
-    pub state: CallState,
-}
-
-/// The last write of an owner.
-#[derive(Debug, Clone)]
-pub struct Finish {
-    /// Outcomes of calls made since the last write.
-    pub closed: Vec<ClosedCall>,
-    /// What the command made, where the work said so since the last write.
-    pub resource: Option<ResourceRef>,
-    /// How the work ended.
-    pub end: End,
-}
-
-/// How an attempt ended. Spans are counted by the store from the moment of the write.
-#[derive(Debug, Clone)]
-pub enum End {
-    /// T4
-    Completed {
-        /// The answer to keep.
-        response: StoredResponse,
-        /// How long it is replayed.
-        window: Duration,
-    },
-    /// T5
-    FailedReplayable {
-        /// The refusal to keep.
-        response: StoredResponse,
-        /// How long it is replayed.
-        window: Duration,
-    },
-    /// T6
-    FailedRetryable {
-        /// When the work may run again.
-        retry_in: Duration,
-        /// How long the key is remembered from this attempt on.
-        window: Duration,
-    },
-    /// T7
-    Unknown {
-        /// When the providers are asked.
-        ask_in: Duration,
-    },
-}
-
-impl End {
-    /// The status it leads to.
-    #[must_use]
-    pub fn status(&self) -> StatusName {
-        match self {
-            Self::Completed { .. } => StatusName::Completed,
-            Self::FailedReplayable { .. } => StatusName::FailedReplayable,
-            Self::FailedRetryable { .. } => StatusName::FailedRetryable,
-            Self::Unknown { .. } => StatusName::Unknown,
-        }
-    }
-}
-
-/// `now + span`, but never beyond the last second of the year 9999: "for ever" is a legal span (`Duration::MAX`), and
-/// no database and no date format goes much further. Stores that count in SQL date their rows by it too.
-#[must_use]
-pub fn after(now: SystemTime, span: Duration) -> SystemTime {
-    let last = SystemTime::UNIX_EPOCH + LAST_SECOND;
-    now.checked_add(span).map_or(last, |then| then.min(last))
-}
-
-/// A store that could not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// The database is away, too slow, or gave up a transaction: the same request may succeed later. Whether a
-    /// write happened is unknown.
-    #[error("the idempotency store is not available")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The database answered with something that idem cannot work with, a missing table for instance. Trying
-    /// again does not help; the source says what does.
-    #[error("the idempotency store cannot be used")]
-    Unusable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A stored record does not read as one: not written by this release, or damaged.
-    #[error("the idempotency store holds a record that cannot be read ({0})")]
-    Unreadable(&'static str),
-}
-
-impl StoreError {
-    /// A stable name for logs and alerts.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Unavailable(_) => "STORE_UNAVAILABLE",
-            Self::Unusable(_) => "STORE_UNUSABLE",
-            Self::Unreadable(_) => "STORE_RECORD_UNREADABLE",
-        }
-    }
-
-    /// Whether the same request may succeed later.
-    #[must_use]
-    pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unavailable(_))
-    }
-}
-
-const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);

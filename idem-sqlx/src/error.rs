@@ -71,6 +71,15 @@ pub enum Error {
     /// Somebody else wrote for longer than the busy time-out.
     #[error("the database was locked for longer than the busy time-out")]
     Locked(#[source] sqlx::Error),
+    /// Somebody else wrote since this transaction read. The whole transaction may be run again; begun with
+    /// `BEGIN IMMEDIATE` it does not happen.
+    #[error("another connection wrote since this transaction read: begin it with `BEGIN IMMEDIATE`")]
+    Conflict(#[source] sqlx::Error),
+    /// A connection of the application's may forget at a power loss what it committed, an announced call for instance.
+    #[error(
+        "the transaction's connection has `synchronous = {0}`: a power loss could forget an announced call; open the pool with `synchronous = FULL`"
+    )]
+    NotDurable(i64),
     /// The disk is full.
     #[error("the disk is full")]
     Full(#[source] sqlx::Error),
@@ -108,6 +117,8 @@ impl Error {
             Self::SchemaTooNew { .. } => "SCHEMA_TOO_NEW",
             Self::SchemaEdited { .. } => "SCHEMA_EDITED",
             Self::Locked(_) => "DATABASE_LOCKED",
+            Self::Conflict(_) => "DATABASE_CONFLICT",
+            Self::NotDurable(_) => "DATABASE_NOT_DURABLE",
             Self::Full(_) => "DATABASE_FULL",
             Self::Failed(_) => "DATABASE_FAILED",
             Self::Closed => "DATABASE_CLOSED",
@@ -121,7 +132,10 @@ impl Error {
     /// Whether the same request may succeed later, without anybody changing the set-up.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Locked(_) | Self::Full(_) | Self::Failed(_) | Self::Closed | Self::NoThread(_))
+        matches!(
+            self,
+            Self::Locked(_) | Self::Conflict(_) | Self::Full(_) | Self::Failed(_) | Self::Closed | Self::NoThread(_)
+        )
     }
 }
 
@@ -168,7 +182,12 @@ impl Error {
     /// (<https://www.sqlite.org/rescode.html>).
     pub(crate) fn of_sqlite(error: sqlx::Error) -> Self {
         let Some(database) = error.as_database_error() else { return Self::Failed(error) };
-        let primary = database.code().and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
+        let code = database.code().and_then(|code| code.parse::<u32>().ok());
+        // BUSY_SNAPSHOT: the busy time-out is of no use.
+        if code == Some(517) {
+            return Self::Conflict(error);
+        }
+        let primary = code.map(|code| code & 0xff);
         match primary {
             Some(1) if database.message().starts_with("no such table: idempotency_") => Self::NotMigrated(Some(error)),
             Some(5 | 6) => Self::Locked(error),

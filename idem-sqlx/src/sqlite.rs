@@ -1,21 +1,28 @@
 //! [`SqliteStore`]: records in an SQLite file.
 
+mod join;
+mod keep;
 mod options;
 mod pulse;
+mod recover;
 mod schema;
+mod sweep;
 mod write;
 mod writer;
 
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use idem_core::store::{
-    Claimed, Claiming, Fenced, Finish, Found, Guarded, NewClaim, Owning, Pulse, Seen, Step, TakeOver,
+    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, NewClaim, Owning,
+    Pulse, Recovering, Seen, Step, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
-use idem_core::{Ownership, Record, Scope, StoreError};
+use idem_core::{Ownership, Record, Scope, Store, StoreError};
+use sqlx::pool::PoolConnection;
 use sqlx::sqlite::SqlitePoolOptions;
-use sqlx::{Connection, SqlitePool};
+use sqlx::{Connection, Sqlite, SqlitePool};
 
 use crate::error::{Error, Trouble};
 
@@ -24,6 +31,15 @@ use self::pulse::SqlitePulse;
 use self::writer::{Job, Writer};
 
 /// Records in an SQLite file, for every process of one machine. Clones share the connections.
+///
+/// # One writer
+/// An SQLite file has one writer at a time. idem holds the write lock for its own statements only. Who runs in a
+/// transaction ([`Engine::run_tx`](idem_core::Engine::run_tx)) holds it from its beginning to its commit, and every other
+/// write of the file, also idem's claims and heartbeats, waits for that, up to the busy time-out: such work should do
+/// nothing but statements. A transaction of the application's own holds it from its first write on; it should begin with
+/// `BEGIN IMMEDIATE` (`pool.begin_with`), since one that read before it writes is refused at once when anybody wrote in
+/// between ([`Error::Conflict`]). While it holds the lock, `claim.open` and `claim.checkpoint` wait in vain: use
+/// `claim.open_in` and `claim.checkpoint_in`.
 ///
 /// One thread writes, in the order of asking; a few connections read beside it. Several stores, in one process or
 /// many, may have the same file: they wait for each other, up to the busy time-out. The file needs a local disk (its
@@ -38,6 +54,8 @@ pub struct SqliteStore {
     file: PathBuf,
     writer: Writer,
     readers: SqlitePool,
+    /// For work that runs in a transaction: the application's own pool, or one connection.
+    work: SqlitePool,
 }
 
 impl SqliteStore {
@@ -48,6 +66,19 @@ impl SqliteStore {
     /// [`Error`], saying what helps; [`Error::InMemory`] for a database in memory.
     pub async fn open(options: impl Into<SqliteOptions>) -> Result<Self, Error> {
         Self::start(options.into(), true).await
+    }
+
+    /// Opens the file of the application's own pool, and brings idem's tables in it up to date. Records then stand beside
+    /// the application's rows, and are completed in its transactions ([`Claim::commit`](idem_core::Claim::commit)); work
+    /// that runs in a transaction gets one of `pool`. Claims, heartbeats and all else use connections of the store's own.
+    ///
+    /// The pool's connections must have `synchronous = FULL`, which is SQLite's default: what is announced in a
+    /// transaction must outlive a power loss.
+    ///
+    /// # Errors
+    /// [`Error`], saying what helps; [`Error::InMemory`] for a database in memory.
+    pub async fn beside(pool: &SqlitePool) -> Result<Self, Error> {
+        Self::start(SqliteOptions::beside(pool), true).await
     }
 
     /// Opens a file that is there and has its schema, and changes neither.
@@ -83,16 +114,20 @@ impl SqliteStore {
             schema::migrate(&mut connection).await?;
         }
         schema::check(&mut connection).await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(options.pool_size())
-            .acquire_timeout(options.patience())
-            // A file does not go away while it is idle.
-            .test_before_acquire(false)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .connect_lazy_with(options.reading(&file));
+        let pool = |size| {
+            SqlitePoolOptions::new()
+                .max_connections(size)
+                .acquire_timeout(options.patience())
+                // A file does not go away while it is idle.
+                .test_before_acquire(false)
+                .idle_timeout(None)
+                .max_lifetime(None)
+        };
+        let readers = pool(options.pool_size()).connect_lazy_with(options.reading(&file));
+        // SQLite has one writer: a second connection would only wait for the first, and not in its turn.
+        let work = options.application().cloned().unwrap_or_else(|| pool(1).connect_lazy_with(options.writing(&file)));
         let writer = Writer::start(options.clone(), file.clone(), connection)?;
-        Ok(Self { options, file, writer, readers })
+        Ok(Self { options, file, writer, readers, work })
     }
 
     /// The file.
@@ -115,11 +150,18 @@ impl SqliteStore {
     pub async fn close(&self) {
         let _closed_before = self.writer.write(Job::Close).await;
         self.readers.close().await;
+        if self.options.application().is_none() {
+            self.work.close().await;
+        }
+    }
+
+    async fn reader(&self) -> Result<PoolConnection<Sqlite>, Trouble> {
+        Ok(self.readers.acquire().await?)
     }
 
     /// One statement on a connection that only reads: whoever drops this leaves nothing behind.
     async fn read(&self, scope: &Scope) -> Result<Option<Found>, Trouble> {
-        let mut reader = self.readers.acquire().await?;
+        let mut reader = self.reader().await?;
         let now = write::now();
         Ok(write::read(&mut *reader, scope).await?.map(|record| Found { record, now }))
     }
@@ -145,8 +187,12 @@ impl Claiming for SqliteStore {
         Ok(self.writer.write(|waiting| Job::TakeOver(take.clone(), waiting)).await?)
     }
 
-    async fn strand(&self, seen: &Seen, ask_in: Duration) -> Result<Guarded, StoreError> {
-        Ok(self.writer.write(|waiting| Job::Strand(seen.clone(), ask_in, waiting)).await?)
+    async fn look(&self, scope: &Scope) -> Result<Option<Box<Found>>, StoreError> {
+        Ok(self.read(scope).await?.map(Box::new))
+    }
+
+    async fn tend(&self, seen: &Seen, to: &Tended) -> Result<Guarded, StoreError> {
+        Ok(self.writer.write(|waiting| Job::Tend(seen.clone(), *to, waiting)).await?)
     }
 }
 
@@ -162,6 +208,89 @@ impl Owning for SqliteStore {
 
     fn pulse(&self) -> Result<Box<dyn Pulse>, StoreError> {
         Ok(Box::new(SqlitePulse::new(self.options.clone(), self.file.clone())?))
+    }
+}
+
+#[async_trait]
+impl Recovering for SqliteStore {
+    async fn due(&self, grace: Duration, after: Option<&Record>, limit: u32) -> Result<Vec<Found>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(recover::due(&mut *reader, grace, after, limit).await?)
+    }
+
+    async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
+        Ok(self.writer.write(|waiting| Job::TakeToAsk(take.clone(), waiting)).await?)
+    }
+
+    async fn answer(&self, owner: &Ownership, answered: &Answered) -> Result<Fenced, StoreError> {
+        Ok(self.writer.write(|waiting| Job::Answer(owner.clone(), answered.clone(), waiting)).await?)
+    }
+
+    async fn resolve(&self, seen: &Seen, verdict: &Verdicted, audit: &AuditEntry) -> Result<Guarded, StoreError> {
+        let job = |waiting| Job::Resolve(seen.clone(), verdict.clone(), audit.clone(), waiting);
+        Ok(self.writer.write(job).await?)
+    }
+
+    async fn learn(&self, evidence: &Evidence) -> Result<Option<Scope>, StoreError> {
+        Ok(self.writer.write(|waiting| Job::Learn(evidence.clone(), waiting)).await?)
+    }
+
+    async fn learned(&self, scope: &Scope) -> Result<Vec<Evidence>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(recover::learned(&mut *reader, scope).await?)
+    }
+}
+
+#[async_trait]
+impl Sweeping for SqliteStore {
+    async fn sweep(&self, order: SweepOrder) -> Result<Swept, StoreError> {
+        Ok(self.writer.write(|waiting| Job::Sweep(order, waiting)).await?)
+    }
+}
+
+#[async_trait]
+impl Keeping for SqliteStore {
+    async fn contracts(&self, operation: &str, version: u32) -> Result<Vec<String>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(keep::contracts(&mut *reader, operation, version).await?)
+    }
+
+    async fn add_contract(&self, operation: &str, version: u32, number: u32, text: &str) -> Result<bool, StoreError> {
+        let job = |waiting| Job::AddContract(operation.to_owned(), version, number, text.to_owned(), waiting);
+        Ok(self.writer.write(job).await?)
+    }
+
+    async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        let job = |waiting| Job::SettleSetting(name.to_owned(), value.to_owned(), waiting);
+        Ok(self.writer.write(job).await?)
+    }
+
+    async fn sign_of_life(&self) -> Result<(), StoreError> {
+        Ok(self.writer.write(Job::SignOfLife).await?)
+    }
+
+    async fn silence(&self) -> Result<Option<Duration>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(keep::silence(&mut *reader).await?)
+    }
+
+    async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+        Ok(self.writer.write(|waiting| Job::Audit(entry.clone(), waiting)).await?)
+    }
+
+    async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(keep::audited(&mut *reader, scope).await?)
+    }
+}
+
+impl Store for SqliteStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        None
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

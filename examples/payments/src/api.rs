@@ -5,7 +5,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
-use idem_axum::{Failure, Idempotent, IntoReply, Reply};
+use idem_axum::{Claim, Failure, Idempotent, IntoReply, Reply};
 use serde_json::json;
 
 use crate::ledger::LedgerError;
@@ -24,26 +24,30 @@ pub fn router(app: App) -> Router {
         .with_state(app)
 }
 
-async fn create_payment(State(app): State<App>, payment: Idempotent<CreatePayment>) -> Response {
-    payment
-        .execute(move |payment, claim| async move {
-            let id = claim.derived_id("pay");
-            claim.makes("payment", &id).await;
-            let merchant = claim.scope().tenant().as_str();
-            app.ledger.insert_or_resume(&id, merchant, claim.command_hash(), &payment).await.map_err(refuse)?;
-            // Announced before it leaves, and never made twice: this is the line that costs money.
-            let charge = claim.call("charge", |key| app.provider.charge(&payment, key)).await?;
-            let settled = app.ledger.settle(&id, &charge).await?;
-            Ok(match charge {
-                Charge::Approved { .. } => {
-                    (StatusCode::CREATED, [(header::LOCATION, format!("/payments/{id}"))], Json(settled)).into_reply()
-                }
-                Charge::Declined { reason } => {
-                    (StatusCode::PAYMENT_REQUIRED, Json(json!({ "error": reason, "payment": settled }))).into_reply()
-                }
-            })
+async fn create_payment(State(app): State<App>, payment: Idempotent<CreatePayment>) -> Result<Response, Response> {
+    let payment = payment.check(async |payment, _| payment.validate().map_err(invalid)).await?;
+    let work = async move |payment: CreatePayment, claim: Claim| {
+        let id = claim.derived_id("pay");
+        claim.makes("payment", &id).await;
+        let merchant = claim.scope().tenant().as_str();
+        app.ledger.insert_or_resume(&id, merchant, claim.command_hash(), &payment).await.map_err(refuse)?;
+        // Announced before it leaves, and never made twice: this is the line that costs money.
+        let charge = claim.call("charge", |key| app.provider.charge(&payment, key)).await?;
+        let settled = app.ledger.settle(&id, &charge).await?;
+        Ok(match charge {
+            Charge::Approved { .. } => {
+                (StatusCode::CREATED, [(header::LOCATION, format!("/payments/{id}"))], Json(settled)).into_reply()
+            }
+            Charge::Declined { reason } => {
+                (StatusCode::PAYMENT_REQUIRED, Json(json!({ "error": reason, "payment": settled }))).into_reply()
+            }
         })
-        .await
+    };
+    Ok(payment.execute(work).await)
+}
+
+fn invalid(reason: &str) -> Response {
+    (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "error": reason }))).into_response()
 }
 
 /// A key that was used again after its record was gone is a conflict that the client has to solve; a broken database

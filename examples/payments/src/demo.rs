@@ -37,7 +37,7 @@ pub async fn run() -> Result<Report, Error> {
         client.unreachable_provider().await?,
         client.declined().await?,
     ];
-    client.service.stop().await;
+    client.service.stop(Duration::from_secs(5)).await;
     folder.close()?;
     Ok(Report { scenes })
 }

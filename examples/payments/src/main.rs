@@ -5,10 +5,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use payments::demo;
 use payments::service::Service;
+use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 /// A payment service whose second requests are safe.
@@ -48,7 +50,6 @@ async fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            tracing::error!(%error, "cannot go on");
             eprintln!("payments: {error}");
             let mut cause = error.source();
             while let Some(error) = cause {
@@ -69,8 +70,13 @@ async fn show() -> Result<bool, Box<dyn std::error::Error>> {
 async fn serve(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let service = Service::start(args.listen, &args.data).await?;
     println!("{}", what_to_try(service.address()));
-    tokio::signal::ctrl_c().await?;
-    service.stop().await;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        asked = tokio::signal::ctrl_c() => asked?,
+        _ = terminate.recv() => {}
+    }
+    println!("Finishing what is under way, for ten seconds at most.");
+    service.stop(Duration::from_secs(10)).await;
     Ok(())
 }
 

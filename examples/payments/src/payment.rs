@@ -9,7 +9,8 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[idem(operation = "create_payment", version = 1)]
 pub struct CreatePayment {
-    /// Whose money.
+    /// Whose money. An id is a token, not text: the provider compares its very bytes, so idem must too.
+    #[idem(verbatim)]
     pub account_id: String,
     /// How much: a string or an integer. A JSON number with a fraction has lost cents before anybody sees it.
     #[serde(deserialize_with = "idem_core::exact::decimal")]
@@ -18,7 +19,8 @@ pub struct CreatePayment {
     /// ISO 4217, in either case.
     #[idem(uppercase)]
     pub currency: String,
-    /// The merchant's own name for it.
+    /// The merchant's own name for it, a token as well.
+    #[idem(verbatim)]
     pub merchant_reference: String,
     /// Where the order was placed; absent, null and `web` are one.
     #[serde(default)]
@@ -28,4 +30,21 @@ pub struct CreatePayment {
     #[serde(default)]
     #[idem(exclude)]
     pub trace_id: Option<String>,
+}
+
+impl CreatePayment {
+    /// What the types cannot say; checked before anything is claimed, so that a refusal uses up no key.
+    ///
+    /// # Errors
+    /// The reason, for the client.
+    pub fn validate(&self) -> Result<(), &'static str> {
+        let currency = self.currency.len() == 3 && self.currency.bytes().all(|byte| byte.is_ascii_alphabetic());
+        match () {
+            () if self.account_id.is_empty() => Err("account_id is empty"),
+            () if self.amount <= Decimal::ZERO => Err("the amount is not positive"),
+            () if self.amount.normalize().scale() > 3 => Err("no currency has more than three decimals"),
+            () if !currency => Err("a currency has three letters"),
+            () => Ok(()),
+        }
+    }
 }

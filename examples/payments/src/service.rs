@@ -1,12 +1,13 @@
 //! The service as a whole: its databases, its engine, its socket.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::FromRef;
 use idem_axum::{CallClass, Idem};
+use idem_core::worker::{Worker, WorkerOptions};
 use idem_sqlx::SqliteStore;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -36,14 +37,20 @@ pub struct Service {
     app: App,
     stop: oneshot::Sender<()>,
     server: JoinHandle<std::io::Result<()>>,
+    worker: Worker,
 }
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The folder of the databases.
-    #[error("the data folder cannot be made")]
-    Folder(#[source] std::io::Error),
+    #[error("the data folder {} cannot be made", folder.display())]
+    Folder {
+        /// Which.
+        folder: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// The records.
     #[error("the idempotency store cannot be opened")]
     Store(#[from] idem_sqlx::Error),
@@ -64,9 +71,15 @@ pub enum StartError {
 }
 
 impl Service {
-    /// Opens the databases in `data` and listens.
+    /// Listens, and opens the databases in `data`.
+    ///
+    /// # Errors
+    /// [`StartError`]; a socket that is taken leaves no files behind.
     pub async fn start(listen: SocketAddr, data: &Path) -> Result<Self, StartError> {
-        std::fs::create_dir_all(data).map_err(StartError::Folder)?;
+        let refused = |source| StartError::Listen { address: listen, source };
+        let listener = TcpListener::bind(listen).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        std::fs::create_dir_all(data).map_err(|source| StartError::Folder { folder: data.to_owned(), source })?;
         let store = SqliteStore::open(data.join("idem.sqlite")).await?;
         let idem = Idem::builder(store)
             .scope_from::<Merchant, App>()
@@ -78,15 +91,14 @@ impl Service {
             ledger: Arc::new(Ledger::open(&data.join("payments.sqlite")).await?),
             provider: Arc::new(Provider::open(&data.join("provider.sqlite")).await?),
         };
-        let refused = |source| StartError::Listen { address: listen, source };
-        let listener = TcpListener::bind(listen).await.map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
         let (stop, stopped) = oneshot::channel();
         let router = api::router(app.clone());
         // A dropped sender ends the service too: nobody is left who could.
         let stopped = async { drop(stopped.await) };
         let server = axum::serve(listener, router).with_graceful_shutdown(stopped);
-        Ok(Self { address, app, stop, server: tokio::spawn(server.into_future()) })
+        // Settles what no client comes back for, and forgets what need not be known any more.
+        let worker = Worker::start(app.idem.engine().clone(), WorkerOptions::default());
+        Ok(Self { address, app, stop, server: tokio::spawn(server.into_future()), worker })
     }
 
     /// Where it listens.
@@ -99,18 +111,19 @@ impl Service {
         &self.app
     }
 
-    /// Answers what is under way, waits for work whose client has gone, and ends.
-    pub async fn stop(self) {
+    /// Takes no more requests, answers those that are under way, and finishes the work whose clients have gone; each
+    /// within `patience`. What is not done by then is taken over by the next request once its lease is over.
+    pub async fn stop(self, patience: Duration) {
         drop(self.stop);
-        if let Ok(Err(error)) = self.server.await {
-            tracing::error!(%error, "the server ended badly");
+        match tokio::time::timeout(patience, self.server).await {
+            Ok(Ok(Err(error))) => tracing::error!(%error, "the server ended badly"),
+            Ok(Err(error)) => tracing::error!(%error, "the server panicked"),
+            Ok(Ok(Ok(()))) => {}
+            Err(_) => tracing::warn!("some connections are still open: they are cut"),
         }
-        // What still runs then is taken over after its lease, as after any crash.
-        if let Err(error) = self.app.idem.drain(PATIENCE).await {
-            tracing::warn!(%error, "the service ends all the same");
+        if let Err(error) = self.app.idem.drain(patience).await {
+            tracing::warn!(%error, "some work is still running: it is left to the next request");
         }
+        self.worker.stop().await;
     }
 }
-
-/// How long the end waits for work whose client has gone.
-const PATIENCE: Duration = Duration::from_secs(30);

@@ -8,11 +8,13 @@ use std::time::Duration;
 use crate::calls::CallClass;
 use crate::clock::{Clock, SystemClock};
 use crate::command::IdempotentCommand;
-use crate::decide::Rules;
 use crate::engine::{Engine, Inner};
+use crate::events::{NoObserver, Observer};
 use crate::heartbeat::Heartbeat;
+use crate::reconciler::{Bound, Reconciler, Settles};
 use crate::reply::Reply;
-use crate::store::Store;
+use crate::rules::Rules;
+use crate::store::{Store, TxStore};
 
 /// Collects what an [`Engine`] needs to know; see [`Engine::builder`].
 #[must_use = "a builder does nothing until `build`"]
@@ -26,6 +28,8 @@ pub struct EngineBuilder {
     kept_headers: Vec<String>,
     call_refused: Box<dyn Fn(&str) -> Reply + Send + Sync>,
     forbidden_is_final: bool,
+    reconcilers: HashMap<(String, String), Arc<dyn Settles>>,
+    observer: Arc<dyn Observer>,
 }
 
 /// A set-up that would break a promise.
@@ -35,6 +39,14 @@ pub enum ConfigError {
     /// A call was declared twice for one operation.
     #[error("the call `{call}` of operation `{operation}` is declared twice")]
     CallDeclaredTwice {
+        /// The operation.
+        operation: String,
+        /// The call.
+        call: String,
+    },
+    /// A reconciler was given for a call that was not declared.
+    #[error("there is a reconciler for the call `{call}` of operation `{operation}`, which is not declared")]
+    ReconcilerWithoutCall {
         /// The operation.
         operation: String,
         /// The call.
@@ -79,6 +91,7 @@ impl ConfigError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::CallDeclaredTwice { .. } => "CONFIG_CALL_DECLARED_TWICE",
+            Self::ReconcilerWithoutCall { .. } => "CONFIG_RECONCILER_WITHOUT_CALL",
             Self::CallName { .. } => "CONFIG_CALL_NAME",
             Self::RetentionTooShort { .. } => "CONFIG_RETENTION_TOO_SHORT",
             Self::HeaderNotKept(_) => "CONFIG_HEADER_NOT_KEPT",
@@ -99,6 +112,8 @@ impl EngineBuilder {
             kept_headers: KEPT_HEADERS.iter().map(|&name| name.to_owned()).collect(),
             call_refused: Box::new(|call| Reply::status(422).body(format!("the call `{call}` was refused"))),
             forbidden_is_final: false,
+            reconcilers: HashMap::new(),
+            observer: Arc::new(NoObserver),
         }
     }
 
@@ -147,6 +162,25 @@ impl EngineBuilder {
         self
     }
 
+    /// Whom to ask what became of a call whose answer nobody saw. `store` is the engine's own: in its transactions the
+    /// reconciler writes the application's rows.
+    pub fn reconciler<C, S, R>(mut self, call: impl Into<String>, store: S, reconciler: R) -> Self
+    where
+        C: IdempotentCommand,
+        S: TxStore + 'static,
+        R: Reconciler<S::Tx> + 'static,
+    {
+        let bound = Arc::new(Bound { store, reconciler });
+        self.reconcilers.insert((C::OPERATION.to_owned(), call.into()), bound);
+        self
+    }
+
+    /// Who is told what happens.
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
+        self.observer = Arc::new(observer);
+        self
+    }
+
     /// Waits and jitter of the engine; for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -189,6 +223,9 @@ impl EngineBuilder {
             }
             calls.insert(key, class);
         }
+        if let Some((operation, call)) = self.reconcilers.keys().find(|key| !calls.contains_key(key)) {
+            return Err(ConfigError::ReconcilerWithoutCall { operation: operation.clone(), call: call.clone() });
+        }
         Ok(Engine {
             inner: Arc::new(Inner {
                 heartbeat: Heartbeat::new(Arc::clone(&self.store)),
@@ -201,6 +238,8 @@ impl EngineBuilder {
                 kept_headers: self.kept_headers,
                 call_refused: self.call_refused,
                 forbidden_is_final: self.forbidden_is_final,
+                reconcilers: self.reconcilers,
+                observer: self.observer,
             }),
         })
     }

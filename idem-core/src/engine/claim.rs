@@ -1,5 +1,6 @@
 //! What the work holds while it owns its record: announced calls, derived ids, signs of a lost claim.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,10 +12,11 @@ use serde::de::DeserializeOwned;
 use crate::calls::{CallRecord, CallState, resource_id};
 use crate::engine::Inner;
 use crate::engine::call::{Call, NotCalled};
+use crate::engine::transaction::{Committing, NotCheckpointed};
 use crate::hash::CommandHash;
 use crate::heartbeat::Live;
 use crate::key::Scope;
-use crate::record::{Ownership, ResourceRef};
+use crate::record::{Checkpoint, Ownership, ResourceRef};
 use crate::reply::{CallError, Failure};
 use crate::store::{ClosedCall, Fenced, NewCall, Step, StoreError};
 
@@ -32,43 +34,53 @@ pub struct Claim {
     pub(super) recorded: bool,
     /// The store's clock and this process's, read together when the record was claimed.
     anchor: (SystemTime, SystemTime),
+    /// What an earlier attempt left.
+    checkpoint: Option<Arc<Checkpoint>>,
     pub(super) progress: Arc<Mutex<Progress>>,
 }
 
 /// What the claim knows of its record, and what it still has to write.
+#[derive(Default)]
 pub(super) struct Progress {
     pub(super) calls: Vec<CallRecord>,
+    /// Calls whose outcome this very attempt has learned.
+    made: BTreeSet<String>,
     /// Outcomes that ride on the next write.
     pub(super) unwritten: Vec<ClosedCall>,
     pub(super) resource: Option<ResourceRef>,
     /// The version of the answer's form, where only that is kept of a successful answer.
     pub(super) rebuilt: Option<u32>,
+    /// Calls announced in a transaction of the application's, not known to be committed yet.
+    pub(super) joined: Vec<String>,
+    /// The end that was written in a transaction of the application's.
+    pub(super) committing: Option<Committing>,
 }
 
 impl Progress {
-    fn of(calls: Vec<CallRecord>) -> Self {
-        Self { calls, unwritten: Vec::new(), resource: None, rebuilt: None }
-    }
-
     /// A call is open no longer; the next write says so.
     pub(super) fn close(&mut self, name: &str, state: CallState) {
         if let Some(call) = self.calls.iter_mut().find(|call| call.name == name) {
             call.state = state.clone();
+        }
+        if state != CallState::Withdrawn {
+            self.made.insert(name.to_owned());
         }
         self.unwritten.push(ClosedCall { name: name.to_owned(), state });
     }
 }
 
 impl Claim {
-    /// The claim on a record that the store has just given to `ownership`, at its `now`.
+    /// The claim on a record that the store has just given to `ownership`, at its `now`; `left` is what earlier
+    /// attempts left.
     pub(super) fn new(
         engine: &Arc<Inner>,
         ownership: Ownership,
         hash: CommandHash,
         attempt: u32,
-        calls: Vec<CallRecord>,
+        left: (Vec<CallRecord>, Option<Checkpoint>),
         now: SystemTime,
     ) -> Self {
+        let (calls, checkpoint) = left;
         let operation = ownership.scope.operation();
         let live = Arc::new(Live::new(ownership.clone(), engine.rules(operation)));
         engine.heartbeat.watch(&live);
@@ -79,7 +91,8 @@ impl Claim {
             attempt,
             recorded: true,
             anchor: (now, engine.clock.now()),
-            progress: Arc::new(Mutex::new(Progress::of(calls))),
+            checkpoint: checkpoint.map(Arc::new),
+            progress: Arc::new(Mutex::new(Progress { calls, ..Progress::default() })),
         }
     }
 
@@ -87,8 +100,16 @@ impl Claim {
     pub(super) fn unrecorded(engine: &Arc<Inner>, ownership: Ownership, hash: CommandHash) -> Self {
         let live = Arc::new(Live::new(ownership.clone(), engine.rules(ownership.scope.operation())));
         let now = engine.clock.now();
-        let progress = Arc::new(Mutex::new(Progress::of(Vec::new())));
-        Self { engine: Arc::clone(engine), live, hash, attempt: 1, recorded: false, anchor: (now, now), progress }
+        Self {
+            engine: Arc::clone(engine),
+            live,
+            hash,
+            attempt: 1,
+            recorded: false,
+            anchor: (now, now),
+            checkpoint: None,
+            progress: Arc::default(),
+        }
     }
 
     /// Makes an announced call: announces it, runs `make` with the downstream key, and keeps the outcome.
@@ -114,46 +135,95 @@ impl Claim {
     /// # Errors
     /// [`NotCalled`]; nothing left.
     pub async fn open(&self, name: &str) -> Result<Call, NotCalled> {
-        let class = self.engine.class(self.scope().operation(), name).ok_or_else(|| NotCalled::Undeclared {
-            operation: self.scope().operation().to_owned(),
-            call: name.to_owned(),
-        })?;
         let mut progress = self.progress.lock().await;
-        let before = progress.calls.iter().find(|call| call.name == name).cloned();
-        if let Some(done) =
-            before.as_ref().filter(|call| matches!(call.state, CallState::Applied(_) | CallState::Rejected(_)))
-        {
-            return Ok(Call::new(self.clone(), done.clone(), false));
-        }
-        let key =
-            before.as_ref().map_or_else(|| self.engine.downstream_key(self.scope(), name), |call| call.key.clone());
-        let new = NewCall { name: name.to_owned(), class, key };
-        let now = match self.write(&mut progress, Some(new.clone())).await {
-            Ok(Some(now)) => now,
-            Ok(None) => return Err(NotCalled::Lost(name.to_owned())),
+        let (before, new) = match self.announcing(&progress, name)? {
+            Announcing::Done(done) => return Ok(Call::new(self.clone(), done, false)),
+            Announcing::New(before, new) => (before, new),
+        };
+        match self.write(&mut progress, Some(new.clone()), None).await {
+            Ok(Some(now)) => self.announced(&mut progress, before, new, now),
+            Ok(None) => Err(NotCalled::Lost(name.to_owned())),
             Err(source) => {
                 // The announcement may have been stored all the same. Nothing left, so it is taken back, unless an
                 // earlier attempt has opened it: what that one did, nobody knows.
                 if before.is_none_or(|call| !call.is_open()) {
                     progress.close(name, CallState::Withdrawn);
                 }
-                return Err(NotCalled::NotAnnounced { call: name.to_owned(), source });
+                Err(NotCalled::NotAnnounced { call: name.to_owned(), source })
             }
-        };
+        }
+    }
+
+    /// What announcing a call takes, if it is declared.
+    pub(super) fn announcing(&self, progress: &Progress, name: &str) -> Result<Announcing, NotCalled> {
+        let class = self.engine.class(self.scope().operation(), name).ok_or_else(|| NotCalled::Undeclared {
+            operation: self.scope().operation().to_owned(),
+            call: name.to_owned(),
+        })?;
+        let before = progress.calls.iter().find(|call| call.name == name).cloned();
+        if let Some(done) =
+            before.as_ref().filter(|call| matches!(call.state, CallState::Applied(_) | CallState::Rejected(_)))
+        {
+            // Of an earlier attempt: its outcome stands for the call. Of this one: another effect under one name, which
+            // would be taken for the first.
+            if progress.made.contains(name) {
+                return Err(NotCalled::Twice(name.to_owned()));
+            }
+            return Ok(Announcing::Done(done.clone()));
+        }
+        let key =
+            before.as_ref().map_or_else(|| self.engine.downstream_key(self.scope(), name), |call| call.key.clone());
+        Ok(Announcing::New(before, NewCall { name: name.to_owned(), class, key }))
+    }
+
+    /// The handle of a call whose announcement was written at `now`.
+    pub(super) fn announced(
+        &self,
+        progress: &mut Progress,
+        before: Option<CallRecord>,
+        new: NewCall,
+        now: SystemTime,
+    ) -> Result<Call, NotCalled> {
         match before {
             Some(open) if open.is_open() => {
                 if !open.may_repeat(now, self.engine.rules(self.scope().operation()).margin()) {
-                    return Err(NotCalled::TooOld(name.to_owned()));
+                    return Err(NotCalled::TooOld(new.name));
                 }
                 Ok(Call::new(self.clone(), open, false))
             }
             _ => {
-                let call = CallRecord { name: new.name, class, key: new.key, state: CallState::Open, opened_at: now };
-                progress.calls.retain(|call| call.name != name);
+                let call = CallRecord {
+                    name: new.name,
+                    class: new.class,
+                    key: new.key,
+                    state: CallState::Open,
+                    opened_at: now,
+                };
+                progress.calls.retain(|before| before.name != call.name);
                 progress.calls.push(call.clone());
                 Ok(Call::new(self.clone(), call, true))
             }
         }
+    }
+
+    /// Keeps how far the work has come, durably and fenced, with the outcomes of calls made since the last write: the
+    /// next attempt finds it, [`Self::last_checkpoint`]. `version` is that of the data's format.
+    ///
+    /// # Errors
+    /// [`NotCheckpointed`].
+    pub async fn checkpoint<T: Serialize>(&self, name: &str, version: u32, data: &T) -> Result<(), NotCheckpointed> {
+        let checkpoint = NotCheckpointed::written(name, version, data)?;
+        match self.write(&mut *self.progress.lock().await, None, Some(checkpoint)).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(NotCheckpointed::Lost),
+            Err(source) => Err(NotCheckpointed::NotStored(source)),
+        }
+    }
+
+    /// The last checkpoint of an earlier attempt: what this one may start from.
+    #[must_use]
+    pub fn last_checkpoint(&self) -> Option<&Checkpoint> {
+        self.checkpoint.as_deref()
     }
 
     /// Says what the command makes, `claim.makes("payment", id)`: a later request under the key that gets no answer
@@ -213,18 +283,29 @@ impl Claim {
         store + self.engine.clock.now().duration_since(local).unwrap_or_default()
     }
 
-    /// T3 with all that is unwritten; the store's clock, or `None` where the claim was lost.
-    async fn write(&self, progress: &mut Progress, open: Option<NewCall>) -> Result<Option<SystemTime>, StoreError> {
+    /// T3 with all that is unwritten.
+    pub(super) fn step(&self, progress: &Progress, open: Option<NewCall>, checkpoint: Option<Checkpoint>) -> Step {
+        Step {
+            closed: progress.unwritten.clone(),
+            open,
+            resource: progress.resource.clone(),
+            checkpoint,
+            lease: self.engine.rules(self.scope().operation()).lease,
+        }
+    }
+
+    /// Writes that step; the store's clock, or `None` where the claim was lost.
+    async fn write(
+        &self,
+        progress: &mut Progress,
+        open: Option<NewCall>,
+        checkpoint: Option<Checkpoint>,
+    ) -> Result<Option<SystemTime>, StoreError> {
         if !self.recorded {
             progress.unwritten.clear();
             return Ok(Some(self.store_now()));
         }
-        let step = Step {
-            closed: progress.unwritten.clone(),
-            open,
-            resource: progress.resource.clone(),
-            lease: self.engine.rules(self.scope().operation()).lease,
-        };
+        let step = self.step(progress, open, checkpoint);
         let store = &self.engine.store;
         let mut wait = FIRST_RETRY;
         let written = loop {
@@ -247,6 +328,14 @@ impl Claim {
             }
         })
     }
+}
+
+/// What announcing a call comes to.
+pub(super) enum Announcing {
+    /// Nothing: an earlier attempt made it.
+    Done(CallRecord),
+    /// This is written; before it, the call stood so.
+    New(Option<CallRecord>, NewCall),
 }
 
 /// An announcement that cannot be stored holds up the work, so it is tried three times within half a second.

@@ -7,11 +7,13 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
-use crate::decide::{Becomes, Ended, Rules, becomes, decide};
+use crate::calls::resource_id;
+use crate::decide::{Becomes, Ended, becomes, decide};
 use crate::engine::{Answer, Claim, Engine, MOMENT, Outcome, answer};
 use crate::hash::Verdict;
 use crate::record::StoredResponse;
 use crate::reply::{Failure, Reply};
+use crate::rules::Rules;
 use crate::store::{End, Fenced, Finish, Found, StoreError, after};
 
 impl Engine {
@@ -46,7 +48,7 @@ impl Engine {
 type Run = Result<Result<Reply, Failure>, Box<dyn std::any::Any + Send>>;
 
 impl Claim {
-    fn rules(&self) -> &Rules {
+    pub(super) fn rules(&self) -> &Rules {
         self.engine.rules(self.scope().operation())
     }
 
@@ -54,8 +56,21 @@ impl Claim {
     async fn conclude(&self, run: Run) -> Outcome {
         let (ended, reply, asked_for) = self.told(run);
         let rules = self.rules();
+        let committing = self.progress.lock().await.committing.clone();
+        if let Some(done) = committing.clone().and_then(|committing| committing.outcome(None)) {
+            return done;
+        }
+        // Whose commit failed has not succeeded, whatever the work made of it.
+        let (ended, reply) = match ended {
+            Ended::Replied(200..=399) if committing.is_some() => (Ended::Broke, None),
+            ended => (ended, reply),
+        };
         let (finish, retry_after) = {
-            let progress = self.progress.lock().await;
+            let mut progress = self.progress.lock().await;
+            if let Err(error) = self.read_joined(&mut progress).await {
+                // They count as made, then.
+                self.log_unstored(&error);
+            }
             let becomes = becomes(ended, &progress.calls, self.store_now(), rules);
             let kept = || {
                 // A final state without an answer has the work's word that it is final.
@@ -67,25 +82,30 @@ impl Claim {
             };
             let retry_after = self.retry_after(becomes, asked_for);
             let end = match becomes {
-                Becomes::Completed => End::Completed { response: kept(), window: rules.window },
-                Becomes::FailedReplayable => End::FailedReplayable { response: kept(), window: rules.window },
-                Becomes::FailedRetryable => End::FailedRetryable { retry_in: retry_after, window: rules.window },
+                Becomes::Completed => End::Completed { response: kept(), keep: rules.keep() },
+                Becomes::FailedReplayable => End::FailedReplayable { response: kept(), keep: rules.keep() },
+                Becomes::FailedRetryable => End::FailedRetryable { retry_in: retry_after, keep: rules.keep() },
                 Becomes::Unknown => End::Unknown { ask_in: retry_after },
             };
             let finish = Finish { closed: progress.unwritten.clone(), resource: progress.resource.clone(), end };
             (finish, retry_after)
         };
-        match self.store_end(&finish).await {
+        match self.store_end(&finish, committing.is_none()).await {
             Stored::At(now) => match finish.end {
-                End::Completed { window, .. } | End::FailedReplayable { window, .. } => {
+                End::Completed { keep, .. } | End::FailedReplayable { keep, .. } => {
                     let reply = reply.unwrap_or_else(|| Reply::status(422));
-                    Outcome::Done { reply, expires_at: after(now, window) }
+                    Outcome::Done { reply, expires_at: after(now, keep.window) }
                 }
                 End::FailedRetryable { .. } => Outcome::Failed { reply, retry_after: retry_after.max(MOMENT) },
                 End::Unknown { .. } => Outcome::Unknown { reply, retry_after: retry_after.max(MOMENT) },
             },
             Stored::Lost(found) => {
                 self.live.lose();
+                let own = found.as_ref().filter(|found| found.record.ownership() == self.live.ownership);
+                let shown = own.map(|found| found.record.status.name());
+                if let Some(done) = committing.and_then(|committing| committing.outcome(shown)) {
+                    return done;
+                }
                 Outcome::Second(match found {
                     // The record is compared with the command of this very claim: it is the same.
                     Some(found) => answer(&found.record, decide(&found.record, Verdict::Same, found.now, rules)),
@@ -110,7 +130,8 @@ impl Claim {
                 let ended = by_option(failure.ended());
                 if let Some(error) = failure.source() {
                     let r#type = failure.source_type().unwrap_or_default();
-                    tracing::warn!(operation, attempt = self.attempt(), r#type, %error, ?ended, "the work failed");
+                    let (attempt, id) = (self.attempt(), self.id());
+                    tracing::warn!(operation, id, attempt, r#type, error, ?ended, "the work failed");
                 }
                 let (reply, asked_for) = failure.into_parts();
                 (ended, reply, asked_for)
@@ -118,7 +139,8 @@ impl Claim {
             Err(panic) => {
                 let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
                 let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-                tracing::error!(operation, attempt = self.attempt(), panic = text, "the work panicked");
+                let (attempt, id) = (self.attempt(), self.id());
+                tracing::error!(operation, id, attempt, panic = text, "the work panicked");
                 (Ended::Broke, None, None)
             }
         }
@@ -137,8 +159,13 @@ impl Claim {
         }
     }
 
-    /// T4 to T7, tried until it is stored or refused.
-    async fn store_end(&self, finish: &Finish) -> Stored {
+    /// What a log names the command by: the part that its derived ids share. The key is the client's.
+    fn id(&self) -> String {
+        resource_id(&self.engine.namespace, self.scope())
+    }
+
+    /// T4 to T7, tried until it is stored or refused. `alone`: no transaction of this claim could have ended it.
+    async fn store_end(&self, finish: &Finish, alone: bool) -> Stored {
         if !self.recorded {
             return Stored::At(self.store_now());
         }
@@ -146,7 +173,9 @@ impl Claim {
         loop {
             match self.engine.store.finish(&self.live.ownership, finish).await {
                 Ok(Fenced::Written { now }) => return Stored::At(now),
-                Ok(Fenced::Refused(Some(found))) if self.is_own_end(&found, finish) => return Stored::At(found.now),
+                Ok(Fenced::Refused(Some(found))) if alone && self.is_own_end(&found, finish) => {
+                    return Stored::At(found.now);
+                }
                 Ok(Fenced::Refused(found)) => return Stored::Lost(found),
                 Err(error) if error.is_transient() => self.log_unstored(&error),
                 Err(error) => {
@@ -167,7 +196,10 @@ impl Claim {
 
     fn log_unstored(&self, error: &StoreError) {
         tracing::error!(
-            operation = self.scope().operation(), code = error.code(), %error,
+            operation = self.scope().operation(),
+            id = self.id(),
+            code = error.code(),
+            error = error as &dyn std::error::Error,
             "the outcome of the work could not be stored"
         );
     }

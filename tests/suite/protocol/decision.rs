@@ -9,13 +9,13 @@ use idem_core::{
 };
 use proptest::prelude::*;
 
-const HOUR: Duration = Duration::from_secs(3600);
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
 
-fn now() -> SystemTime {
+pub(super) fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + 500_000 * HOUR
 }
 
-fn record(status: Status, calls: Vec<CallRecord>) -> Record {
+pub(super) fn record(status: Status, calls: Vec<CallRecord>) -> Record {
     Record {
         scope: Scope::new(Tenant::new("t").unwrap(), "pay", "k".parse().unwrap()),
         hash: CommandHash::from_parts(1, 1, [7; 32]).unwrap(),
@@ -24,19 +24,22 @@ fn record(status: Status, calls: Vec<CallRecord>) -> Record {
         revision: Revision::FIRST,
         attempts: 1,
         created_at: now() - HOUR,
+        ask_attempts: 0,
         status,
         calls,
         resource: None,
+        checkpoint: None,
     }
 }
 
-fn call(class: CallClass, state: CallState, opened: Duration) -> CallRecord {
+pub(super) fn call(class: CallClass, state: CallState, opened: Duration) -> CallRecord {
     let key = DownstreamKey::from_stored("charge_x".to_owned());
     CallRecord { name: "charge".to_owned(), class, key, state, opened_at: now() - opened }
 }
 
 fn finished(body: Option<Vec<u8>>, expires_at: SystemTime) -> Finished {
-    Finished { response: StoredResponse { status: 201, headers: Vec::new(), body }, at: now() - HOUR, expires_at }
+    let response = StoredResponse { status: 201, headers: Vec::new(), body };
+    Finished { response, at: now() - HOUR, expires_at, body_until: expires_at, purge_at: expires_at + HOUR }
 }
 
 fn any_time() -> impl Strategy<Value = SystemTime> {
@@ -46,7 +49,7 @@ fn any_time() -> impl Strategy<Value = SystemTime> {
     })
 }
 
-fn any_status() -> impl Strategy<Value = Status> {
+pub(super) fn any_status() -> impl Strategy<Value = Status> {
     let body = prop_oneof![Just(None), Just(Some(Vec::new())), Just(Some(b"{}".to_vec()))];
     let finished = (body, any_time()).prop_map(|(body, expires_at)| finished(body, expires_at)).boxed();
     prop_oneof![
@@ -55,16 +58,19 @@ fn any_status() -> impl Strategy<Value = Status> {
         finished.prop_map(Status::FailedReplayable),
         (any_time(), any_time(), proptest::option::of(any_time())).prop_map(
             |(next_attempt_at, expires_at, parked_at)| {
-                Status::FailedRetryable { next_attempt_at, expires_at, parked_at }
+                Status::FailedRetryable { next_attempt_at, expires_at, purge_at: expires_at + HOUR, parked_at }
             }
         ),
-        (any_time(), proptest::option::of(any_time()))
-            .prop_map(|(next_ask_at, parked_at)| Status::Unknown { next_ask_at, parked_at }),
-        Just(Status::Expired),
+        (any_time(), proptest::option::of(any_time())).prop_map(|(next_ask_at, parked_at)| Status::Unknown {
+            next_ask_at,
+            locked_until: None,
+            parked_at
+        }),
+        any_time().prop_map(|purge_at| Status::Expired { purge_at }),
     ]
 }
 
-fn any_call() -> impl Strategy<Value = CallRecord> {
+pub(super) fn any_call() -> impl Strategy<Value = CallRecord> {
     let class = prop_oneof![
         (600u64..200_000).prop_map(|s| CallClass::Dedupes { retention: Duration::from_secs(s) }),
         Just(CallClass::QueryOnly { quiescence: HOUR }),
@@ -79,7 +85,7 @@ fn any_call() -> impl Strategy<Value = CallRecord> {
     (class, state, 0u64..200_000).prop_map(|(class, state, ago)| call(class, state, Duration::from_secs(ago)))
 }
 
-fn any_record() -> impl Strategy<Value = Record> {
+pub(super) fn any_record() -> impl Strategy<Value = Record> {
     (any_status(), proptest::collection::vec(any_call(), 0..3)).prop_map(|(status, calls)| record(status, calls))
 }
 
@@ -162,6 +168,13 @@ proptest! {
 }
 
 #[test]
+fn a_body_whose_time_is_over_is_not_replayed_whether_swept_or_not() {
+    let finished = Finished { body_until: now(), ..finished(Some(Vec::new()), now() + HOUR) };
+    let record = record(Status::Completed(finished), Vec::new());
+    assert_eq!(decide(&record, Verdict::Same, now(), &Rules::default()), Decision::NotKept);
+}
+
+#[test]
 fn a_body_too_large_to_keep_is_not_replayed_and_not_run_again() {
     let record = record(Status::Completed(finished(None, now() + HOUR)), Vec::new());
     assert_eq!(decide(&record, Verdict::Same, now(), &Rules::default()), Decision::NotKept);
@@ -173,8 +186,8 @@ fn the_window_is_judged_whether_swept_or_not() {
     for status in [
         Status::Completed(finished(Some(Vec::new()), now())),
         Status::FailedReplayable(finished(Some(Vec::new()), now())),
-        Status::FailedRetryable { next_attempt_at: now(), expires_at: now(), parked_at: None },
-        Status::Expired,
+        Status::FailedRetryable { next_attempt_at: now(), expires_at: now(), purge_at: now(), parked_at: None },
+        Status::Expired { purge_at: now() },
     ] {
         assert_eq!(decide(&record(status, Vec::new()), Verdict::Same, now(), &rules), Decision::Expired);
     }
@@ -183,8 +196,9 @@ fn the_window_is_judged_whether_swept_or_not() {
 #[test]
 fn a_call_left_open_outlives_the_window() {
     let open = call(CallClass::Dedupes { retention: 48 * HOUR }, CallState::Open, 24 * HOUR);
-    let status = Status::FailedRetryable { next_attempt_at: now(), expires_at: now() - HOUR, parked_at: None };
-    assert_eq!(decide(&record(status, vec![open]), Verdict::Same, now(), &Rules::default()), Decision::TakeOver);
+    let (then, now) = (now() - HOUR, now());
+    let status = Status::FailedRetryable { next_attempt_at: now, expires_at: then, purge_at: now, parked_at: None };
+    assert_eq!(decide(&record(status, vec![open]), Verdict::Same, now, &Rules::default()), Decision::TakeOver);
 }
 
 #[test]

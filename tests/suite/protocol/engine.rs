@@ -213,6 +213,21 @@ async fn a_call_that_is_done_is_not_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_second_effect_under_one_name_is_not_taken_for_the_first() {
+    let bench = Bench::new();
+    let this = Arc::clone(&bench);
+    bench
+        .run(5, |claim| async move {
+            let first: u32 = claim.call("charge", |key| this.clone().ask(key, Ok(7))).await?;
+            let second = claim.call("charge", |key| this.clone().ask(key, Ok(8))).await;
+            assert!(second.is_err_and(|failure| failure.to_string().contains("was made in this attempt already")));
+            reply(&first.to_string()).await
+        })
+        .await;
+    assert_eq!(bench.asked(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_answer_is_asked_for_again_where_the_provider_dedupes() {
     let bench = Bench::new();
     assert!(matches!(bench.pay("charge", Err(Fate::Unknown)).await, Outcome::Failed { .. }));

@@ -3,3 +3,5 @@
 mod decision;
 mod engine;
 mod heartbeat;
+mod recovery;
+mod settling;

@@ -1,22 +1,24 @@
 //! A store in front of another that fails when it is told to.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use idem_core::Ownership;
 use idem_core::store::{
-    Claimed, Claiming, Fenced, Finish, Guarded, NewClaim, Owning, Pulse, Seen, Step, Store, StoreError, TakeOver,
+    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, NewClaim, Owning,
+    Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
+use idem_core::{Ownership, Record, Scope};
 
 /// Which request of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Request {
     Claim,
     TakeOver,
-    Strand,
+    Tend,
     Step,
     Finish,
 }
@@ -82,8 +84,12 @@ impl Claiming for FaultyStore {
         self.meet(Request::TakeOver, self.inner.take_over(take)).await
     }
 
-    async fn strand(&self, seen: &Seen, ask_in: Duration) -> Result<Guarded, StoreError> {
-        self.meet(Request::Strand, self.inner.strand(seen, ask_in)).await
+    async fn look(&self, scope: &Scope) -> Result<Option<Box<Found>>, StoreError> {
+        self.inner.look(scope).await
+    }
+
+    async fn tend(&self, seen: &Seen, to: &Tended) -> Result<Guarded, StoreError> {
+        self.meet(Request::Tend, self.inner.tend(seen, to)).await
     }
 }
 
@@ -99,5 +105,80 @@ impl Owning for FaultyStore {
 
     fn pulse(&self) -> Result<Box<dyn Pulse>, StoreError> {
         self.inner.pulse()
+    }
+}
+
+impl Store for FaultyStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[async_trait]
+impl Recovering for FaultyStore {
+    async fn due(&self, grace: Duration, after: Option<&Record>, limit: u32) -> Result<Vec<Found>, StoreError> {
+        self.inner.due(grace, after, limit).await
+    }
+
+    async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
+        self.inner.take_to_ask(take).await
+    }
+
+    async fn answer(&self, owner: &Ownership, answered: &Answered) -> Result<Fenced, StoreError> {
+        self.inner.answer(owner, answered).await
+    }
+
+    async fn resolve(&self, seen: &Seen, verdict: &Verdicted, audit: &AuditEntry) -> Result<Guarded, StoreError> {
+        self.inner.resolve(seen, verdict, audit).await
+    }
+
+    async fn learn(&self, evidence: &Evidence) -> Result<Option<Scope>, StoreError> {
+        self.inner.learn(evidence).await
+    }
+
+    async fn learned(&self, scope: &Scope) -> Result<Vec<Evidence>, StoreError> {
+        self.inner.learned(scope).await
+    }
+}
+
+#[async_trait]
+impl Sweeping for FaultyStore {
+    async fn sweep(&self, order: SweepOrder) -> Result<Swept, StoreError> {
+        self.inner.sweep(order).await
+    }
+}
+
+#[async_trait]
+impl Keeping for FaultyStore {
+    async fn contracts(&self, operation: &str, version: u32) -> Result<Vec<String>, StoreError> {
+        self.inner.contracts(operation, version).await
+    }
+
+    async fn add_contract(&self, operation: &str, version: u32, number: u32, text: &str) -> Result<bool, StoreError> {
+        self.inner.add_contract(operation, version, number, text).await
+    }
+
+    async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.inner.settle_setting(name, value).await
+    }
+
+    async fn sign_of_life(&self) -> Result<(), StoreError> {
+        self.inner.sign_of_life().await
+    }
+
+    async fn silence(&self) -> Result<Option<Duration>, StoreError> {
+        self.inner.silence().await
+    }
+
+    async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+        self.inner.audit(entry).await
+    }
+
+    async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError> {
+        self.inner.audited(scope).await
     }
 }

@@ -1,0 +1,278 @@
+//! Records that no client comes back for, over the memory store on a clock that stands still unless somebody waits.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use idem_core::decide::Finding;
+use idem_core::store::Evidence;
+use idem_core::{
+    Begin, CallClass, CallRecord, CallState, Claim, Engine, IdempotencyKey, IdempotentCommand, MemoryStore, MemoryTx,
+    Outcome, Reconciler, Record, Reply, Scope, Settled, Status, StatusName, Tenant, Transient,
+};
+
+use crate::support::clock::TokioClock;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[derive(IdempotentCommand)]
+#[idem(operation = "pay", version = 1)]
+struct Pay {
+    cents: u64,
+}
+
+/// What the provider says when it is asked, and how often it was.
+#[derive(Clone)]
+struct Provider {
+    says: Arc<Mutex<Result<Finding, &'static str>>>,
+    asked: Arc<AtomicUsize>,
+    settled: Arc<Mutex<Vec<String>>>,
+    resumes: bool,
+}
+
+impl Provider {
+    fn new() -> Self {
+        let says = Arc::new(Mutex::new(Ok(Finding::StillUnknown)));
+        Self { says, asked: Arc::default(), settled: Arc::default(), resumes: false }
+    }
+
+    fn says(&self, finding: Finding) {
+        *self.says.lock().unwrap() = Ok(finding);
+    }
+}
+
+#[async_trait]
+impl Reconciler<MemoryTx> for Provider {
+    async fn find(&self, _: &Record, _: &CallRecord) -> Result<Finding, Transient> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.says.lock().unwrap().clone().map_err(Transient::new)
+    }
+
+    async fn settle(
+        &self,
+        _: &mut MemoryTx,
+        _: &Record,
+        call: &CallRecord,
+    ) -> Result<Settled, Box<dyn std::error::Error + Send + Sync>> {
+        self.settled.lock().unwrap().push(call.name.clone());
+        if self.resumes {
+            return Ok(Settled::Resume);
+        }
+        match call.outcome::<u32>() {
+            Some(receipt) => Ok(Settled::Reply(Reply::status(201).body(receipt?.to_string()))),
+            None => Ok(Settled::Reply(call.refusal().unwrap())),
+        }
+    }
+}
+
+struct Bench {
+    memory: MemoryStore,
+    engine: Engine,
+    provider: Provider,
+}
+
+/// `charge` dedupes and can be asked, `mail` dedupes and cannot, `book` can only be asked, `text` neither.
+fn bench(provider: Provider) -> Bench {
+    let clock = Arc::new(TokioClock::new());
+    let memory = MemoryStore::with_clock(clock.clone());
+    let engine = Engine::builder(memory.clone())
+        .clock(clock)
+        .call::<Pay>("charge", CallClass::Dedupes { retention: 24 * HOUR })
+        .call::<Pay>("mail", CallClass::Dedupes { retention: 24 * HOUR })
+        .call::<Pay>("book", CallClass::QueryOnly { quiescence: HOUR })
+        .call::<Pay>("text", CallClass::Neither)
+        .reconciler::<Pay, _, _>("charge", memory.clone(), provider.clone())
+        .reconciler::<Pay, _, _>("book", memory.clone(), provider.clone())
+        .build()
+        .unwrap();
+    Bench { memory, engine, provider }
+}
+
+impl Bench {
+    async fn claim(&self) -> Claim {
+        match self.engine.begin(&tenant(), &key(), &Pay { cents: 5 }).await.unwrap() {
+            Begin::Run(claim) => claim,
+            Begin::Decided(answer) => panic!("{answer:?}"),
+        }
+    }
+
+    /// A process that announced these calls, and died.
+    async fn abandon(&self, calls: &[&str]) {
+        let claim = self.claim().await;
+        for call in calls {
+            let _announced = claim.open(call).await.unwrap();
+        }
+    }
+
+    async fn recover_for(&self, span: Duration) {
+        let until = tokio::time::Instant::now() + span;
+        while tokio::time::Instant::now() < until {
+            self.engine.recover_once(10).await.unwrap();
+            tokio::time::sleep(5 * MINUTE).await;
+        }
+    }
+
+    fn record(&self) -> Record {
+        self.memory.record(&Scope::new(tenant(), "pay", key())).unwrap()
+    }
+
+    fn state(&self) -> (StatusName, bool) {
+        (self.record().status.name(), self.record().is_parked())
+    }
+}
+
+fn tenant() -> Tenant {
+    Tenant::new("acme").unwrap()
+}
+
+fn key() -> IdempotencyKey {
+    "order-1".parse().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_provider_said_yes_and_the_process_died() {
+    for call in ["charge", "book"] {
+        let bench = bench(Provider::new());
+        bench.provider.says(Finding::applied(&7).unwrap());
+        bench.abandon(&[call]).await;
+        bench.recover_for(10 * MINUTE).await;
+        let Status::Completed(finished) = bench.record().status else { panic!("{:?}", bench.record()) };
+        assert_eq!((finished.response.status, finished.response.body.as_deref()), (201, Some(&b"7"[..])));
+        assert_eq!(*bench.provider.settled.lock().unwrap(), [call], "business rows are settled with the record");
+        let Outcome::Second(answer) =
+            bench.engine.run(&tenant(), &key(), &Pay { cents: 5 }, |_| async { unreachable!() }).await.unwrap()
+        else {
+            panic!("it ran again")
+        };
+        assert!(matches!(answer, idem_core::Answer::Replay { .. }), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_provider_refused_and_the_process_died() {
+    let bench = bench(Provider::new());
+    bench.provider.says(Finding::rejected(&Reply::status(402).body("declined")));
+    bench.abandon(&["book"]).await;
+    bench.recover_for(10 * MINUTE).await;
+    let Status::FailedReplayable(finished) = bench.record().status else { panic!("{:?}", bench.record()) };
+    assert_eq!(finished.response.status, 402);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_provider_does_not_know_it_yet() {
+    let bench = bench(Provider::new());
+    bench.provider.says(Finding::NotApplied);
+    bench.abandon(&["book"]).await;
+    bench.recover_for(30 * MINUTE).await;
+    assert_eq!(bench.state(), (StatusName::Unknown, false), "it may still arrive");
+    bench.recover_for(HOUR).await;
+    assert_eq!(bench.state(), (StatusName::FailedRetryable, false), "its quiescence is over: it did not happen");
+    assert_eq!(bench.record().calls[0].state, CallState::Withdrawn);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_cannot_be_asked_is_asked_again_and_then_a_person_is_called() {
+    let bench = bench(Provider::new());
+    *bench.provider.says.lock().unwrap() = Err("connection refused");
+    bench.abandon(&["book"]).await;
+    bench.recover_for(70 * HOUR).await;
+    assert_eq!(bench.state(), (StatusName::Unknown, false));
+    bench.recover_for(10 * HOUR).await;
+    assert_eq!(bench.state(), (StatusName::Unknown, true));
+    let before = bench.provider.asked.load(Ordering::Relaxed);
+    bench.provider.says(Finding::applied(&7).unwrap());
+    bench.recover_for(2 * HOUR).await;
+    assert_eq!(bench.state(), (StatusName::Completed, false), "a parked record is still asked about");
+    assert_eq!(bench.provider.asked.load(Ordering::Relaxed), before + 1);
+}
+
+/// In every state and class, and nobody ever comes back.
+#[tokio::test(start_paused = true)]
+async fn every_record_settles_without_clients() {
+    for (calls, settled) in [
+        (vec![], (StatusName::FailedRetryable, false)),
+        (vec!["charge"], (StatusName::Unknown, true)),
+        (vec!["book"], (StatusName::Unknown, true)),
+        (vec!["mail"], (StatusName::FailedRetryable, true)),
+        (vec!["text"], (StatusName::Unknown, true)),
+        (vec!["charge", "text"], (StatusName::Unknown, true)),
+        (vec!["mail", "book"], (StatusName::Unknown, true)),
+    ] {
+        let bench = bench(Provider::new());
+        bench.abandon(&calls).await;
+        bench.recover_for(80 * HOUR).await;
+        assert_eq!(bench.state(), settled, "abandoned with {calls:?} open");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_call_is_known_and_another_is_still_to_be_made() {
+    let bench = bench(Provider { resumes: true, ..Provider::new() });
+    bench.provider.says(Finding::applied(&7).unwrap());
+    bench.abandon(&["book", "mail"]).await;
+    bench.recover_for(10 * MINUTE).await;
+    assert_eq!(bench.state(), (StatusName::FailedRetryable, false));
+    tokio::time::sleep(MINUTE).await;
+    let claim = bench.claim().await;
+    let call = claim.open("book").await.unwrap();
+    let receipt: u32 = call.run(|_| async { unreachable!("it was made before") as Result<u32, Never> }).await.unwrap();
+    assert_eq!((receipt, claim.attempt()), (7, 2));
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("never")]
+struct Never;
+
+impl idem_core::CallError for Never {
+    fn fate(&self) -> idem_core::Fate {
+        idem_core::Fate::Unknown
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_settles_what_nobody_could_be_asked_about() {
+    let bench = bench(Provider::new());
+    bench.abandon(&["text"]).await;
+    bench.recover_for(10 * MINUTE).await;
+    assert_eq!(bench.state(), (StatusName::Unknown, true));
+    let key = bench.record().calls[0].key.clone();
+    let told = |key| Evidence { key, source: "webhook".to_owned(), state: CallState::Applied(b"7".to_vec()) };
+    assert!(bench.engine.evidence(&told(key)).await.unwrap());
+    bench.recover_for(10 * MINUTE).await;
+    assert_eq!(bench.state(), (StatusName::FailedRetryable, false), "the next attempt goes on from there");
+    assert_eq!(bench.record().calls[0].state, CallState::Applied(b"7".to_vec()));
+    let stranger = idem_core::DownstreamKey::from_stored("text_of_somebody_else".to_owned());
+    assert!(!bench.engine.evidence(&told(stranger)).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_ask_once_between_them() {
+    let bench = Arc::new(bench(Provider::new()));
+    bench.abandon(&["book"]).await;
+    bench.recover_for(2 * MINUTE).await;
+    tokio::time::sleep(HOUR).await;
+    let before = bench.provider.asked.load(Ordering::Relaxed);
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let bench = Arc::clone(&bench);
+            tokio::spawn(async move { bench.engine.recover_once(10).await.unwrap() })
+        })
+        .collect();
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    assert_eq!(bench.provider.asked.load(Ordering::Relaxed), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_owner_is_left_alone() {
+    let bench = bench(Provider::new());
+    let claim = bench.claim().await;
+    let _announced = claim.open("book").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(29)).await;
+    let recovered = bench.engine.recover_once(10).await.unwrap();
+    assert_eq!(recovered.looked, 0);
+    assert_eq!(bench.state(), (StatusName::InProgress, false));
+}
