@@ -15,6 +15,7 @@ use crate::outcome;
 use crate::problem::Wording;
 use crate::replay::{Made, Rebuilt};
 use crate::reply::{self, IntoReply, Unwritable};
+use crate::state::Idem;
 
 impl<C, R> Idempotent<C, R> {
     /// Runs the work where this request is the first with its key, or one that may try again, and gives its answer;
@@ -66,7 +67,7 @@ impl<C, R> Idempotent<C, R> {
         };
         let keyed = asked.key.is_some();
         let schema_version = rebuilt.as_ref().map(|rebuilt| rebuilt.schema_version);
-        let (told, answer) = Told::pair();
+        let (told, told_to) = Told::pair();
         tokio::spawn(
             async move {
                 let ended = run(asked, work, schema_version, |early| told.tell(Ok(early))).await;
@@ -75,16 +76,26 @@ impl<C, R> Idempotent<C, R> {
             }
             .in_current_span(),
         );
-        match (answer.await, rebuilt) {
-            (Ok(Ok(outcome)), _) if !keyed => outcome::without_a_key(outcome, wording),
-            (Ok(Ok(Outcome::Second(answer))), Some(rebuilt)) => anew(answer, rebuilt, wording).await,
-            (Ok(Ok(outcome)), _) => outcome::response(outcome, wording),
-            (Ok(Err(error)), _) => outcome::store_failed(&error, wording),
-            // The task is gone without a word: the runtime shuts down, or something outside of the work panicked.
-            (Err(_), _) => {
-                tracing::error!("the task of a request ended without an outcome");
-                outcome::not_stored(MOMENT, wording)
-            }
+        answered(told_to, keyed, rebuilt, wording).await
+    }
+}
+
+/// Waits for the task, and gives what it came to.
+pub(crate) async fn answered(
+    told: oneshot::Receiver<Ended>,
+    keyed: bool,
+    rebuilt: Option<Rebuilt>,
+    wording: &Wording,
+) -> Response {
+    match (told.await, rebuilt) {
+        (Ok(Ok(outcome)), _) if !keyed => outcome::without_a_key(outcome, wording),
+        (Ok(Ok(Outcome::Second(answer))), Some(rebuilt)) => anew(answer, rebuilt, wording).await,
+        (Ok(Ok(outcome)), _) => outcome::response(outcome, wording),
+        (Ok(Err(error)), _) => outcome::store_failed(&error, wording),
+        // The task is gone without a word: the runtime shuts down, or something outside of the work panicked.
+        (Err(_), _) => {
+            tracing::error!("the task of a request ended without an outcome");
+            outcome::not_stored(MOMENT, wording)
         }
     }
 }
@@ -101,17 +112,10 @@ where
     F: Future<Output = Result<T, Failure>>,
     T: IntoReply,
 {
-    let Asked { idem, tenant, key, command, .. } = asked;
-    let begun = match &key {
-        Some(key) => idem.engine().begin(&tenant, key, &command).await?,
-        None => Begin::Run(idem.engine().begin_unkeyed(&tenant, &command)),
-    };
+    let (idem, command, begun) = asked.begin(schema_version).await?;
     match begun {
         Begin::Decided(answer) => Ok(Outcome::Second(answer)),
         Begin::Run(claim) => {
-            if let Some(version) = schema_version {
-                claim.keeps_no_answer(version).await;
-            }
             let replies = &idem.inner().replies;
             let work = |claim| async move {
                 let answer = work(command, claim).await.map_err(|failure| replies.answer(failure))?;
@@ -119,6 +123,21 @@ where
             };
             Ok(idem.engine().conduct(claim, work, early).await)
         }
+    }
+}
+
+impl<C: IdempotentCommand> Asked<C> {
+    /// The claim, or the record's answer; a request without a key, where that is allowed, claims nothing.
+    pub(crate) async fn begin(self, schema_version: Option<u32>) -> Result<(Idem, C, Begin), StoreError> {
+        let Self { idem, tenant, key, command, .. } = self;
+        let begun = match &key {
+            Some(key) => idem.engine().begin(&tenant, key, &command).await?,
+            None => Begin::Run(idem.engine().begin_unkeyed(&tenant, &command)),
+        };
+        if let (Begin::Run(claim), Some(version)) = (&begun, schema_version) {
+            claim.keeps_no_answer(version).await;
+        }
+        Ok((idem, command, begun))
     }
 }
 
@@ -159,7 +178,7 @@ impl Replies {
         self.0.push(|error| error.downcast::<E>().map(|own| own.into_reply()));
     }
 
-    fn answer(&self, failure: Failure) -> Failure {
+    pub(crate) fn answer(&self, failure: Failure) -> Failure {
         failure.answered_by(|mut error| {
             for reply in &self.0 {
                 match reply(error) {
@@ -180,17 +199,17 @@ impl fmt::Debug for Replies {
 }
 
 /// The way back to the client. The first word is its answer; later ones find nobody.
-struct Told(Mutex<Option<oneshot::Sender<Ended>>>);
+pub(crate) struct Told(Mutex<Option<oneshot::Sender<Ended>>>);
 
-type Ended = Result<Outcome, StoreError>;
+pub(crate) type Ended = Result<Outcome, StoreError>;
 
 impl Told {
-    fn pair() -> (Self, oneshot::Receiver<Ended>) {
+    pub(crate) fn pair() -> (Self, oneshot::Receiver<Ended>) {
         let (send, receive) = oneshot::channel();
         (Self(Mutex::new(Some(send))), receive)
     }
 
-    fn tell(&self, ended: Ended) {
+    pub(crate) fn tell(&self, ended: Ended) {
         // Taking the sender is all that happens under the lock, so a poisoned one is as good.
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {

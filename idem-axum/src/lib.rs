@@ -35,6 +35,7 @@
 mod builder;
 mod code;
 mod execute;
+mod execute_tx;
 mod extract;
 mod gate;
 mod key;

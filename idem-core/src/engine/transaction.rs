@@ -12,7 +12,7 @@ use crate::engine::claim::{Announcing, Progress};
 use crate::engine::{Begin, Call, Claim, Engine, NotCalled, Outcome};
 use crate::hash::CommandHash;
 use crate::key::{IdempotencyKey, Scope, Tenant};
-use crate::record::{Checkpoint, StatusName};
+use crate::record::{Checkpoint, StatusName, StoredResponse};
 use crate::reply::{Failure, Reply};
 use crate::store::{End, Fenced, Finish, Joins, Store, StoreError, TxStore, after, unwrapped};
 
@@ -68,11 +68,19 @@ impl Engine {
         W: FnOnce(S::Tx, LocalClaim) -> F,
         F: Future<Output = Result<(S::Tx, Reply), Failure>>,
     {
-        unwrapped::<S>(&*self.inner.store)?;
+        self.keeps_records_in::<S>()?;
         match self.begin(tenant, key, command).await? {
             Begin::Decided(answer) => Ok(Outcome::Second(answer)),
             Begin::Run(claim) => Ok(self.conduct_tx(store, claim, work, |_| ()).await),
         }
+    }
+
+    /// Refuses a kind of store that this engine's is not, and does not stand in front of.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`] over [`OtherStore`](crate::store::OtherStore).
+    pub fn keeps_records_in<S: Store + 'static>(&self) -> Result<(), StoreError> {
+        unwrapped::<S>(&*self.inner.store).map(|_| ())
     }
 
     /// [`Self::conduct`] for work in a transaction of `store`; see [`Self::run_tx`].
@@ -171,7 +179,11 @@ impl Claim {
         progress.committing = Some(Committing::never());
         let store = unwrapped::<S>(&*self.engine.store).map_err(NotCommitted::NotWritten)?;
         let rules = self.rules();
-        let response = reply.stored(&self.engine.kept_headers, rules.body_cap);
+        let kept = || match progress.rebuilt {
+            Some(version) if (200..400).contains(&reply.status) => StoredResponse::rebuilt(reply.status, version),
+            _ => reply.stored(&self.engine.kept_headers, rules.body_cap),
+        };
+        let response = kept();
         let keep = rules.keep();
         let end = match becomes(Ended::Replied(reply.status), &progress.calls, self.store_now(), rules) {
             Becomes::Completed => End::Completed { response, keep },
@@ -183,7 +195,11 @@ impl Claim {
         };
         let status = end.status();
         let finish = Finish { closed: progress.unwritten.clone(), resource: progress.resource.clone(), end };
-        let now = match tx.finish(store, &self.live.ownership, &finish).await {
+        let written = match self.recorded {
+            true => tx.finish(store, &self.live.ownership, &finish).await,
+            false => Ok(Fenced::Written { now: self.store_now() }),
+        };
+        let now = match written {
             Ok(Fenced::Written { now }) => now,
             Ok(Fenced::Refused(_)) => {
                 self.live.lose();
@@ -211,6 +227,9 @@ impl Claim {
         S: Store + 'static,
         T: Joins<S>,
     {
+        if !self.recorded {
+            return self.open(name).await;
+        }
         let mut progress = self.progress.lock().await;
         let (before, new) = match self.announcing(&progress, name)? {
             Announcing::Done(done) => return Ok(Call::new(self.clone(), done, false)),
@@ -255,6 +274,9 @@ impl Claim {
         T: Joins<S>,
         D: Serialize + Sync,
     {
+        if !self.recorded {
+            return Ok(());
+        }
         let checkpoint = NotCheckpointed::written(name, version, data)?;
         let step = self.step(&*self.progress.lock().await, None, Some(checkpoint));
         let store = unwrapped::<S>(&*self.engine.store).map_err(NotCheckpointed::NotStored)?;

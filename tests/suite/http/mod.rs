@@ -12,6 +12,7 @@ mod extract;
 mod hangup;
 mod key;
 mod layers;
+mod local;
 mod options;
 mod rebuilt;
 mod replay;
