@@ -64,10 +64,6 @@ impl Supervised {
         BufReader::new(shell.stdout.take().unwrap()).read_line(&mut started).unwrap();
         Self { pipe: shell.stdin.take(), shell }
     }
-
-    fn is_running(&mut self) -> bool {
-        self.shell.try_wait().unwrap().is_none()
-    }
 }
 
 impl Drop for Supervised {
@@ -90,16 +86,16 @@ impl Cluster {
 
     /// A server with these settings, for a test that must be alone.
     pub(crate) fn start(settings: &[&str]) -> Self {
-        let user = user();
-        let directory = directory("idem-postgres", user);
-        let data = directory.join("data");
-        let mut initdb = Command::new(program("initdb"));
-        initdb.args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D"]);
-        initdb.arg(&data).current_dir("/");
-        as_user(&mut initdb, user);
-        let made = initdb.output().expect("initdb starts");
-        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
-        for _ in 0..5 {
+        for _ in 0..3 {
+            let user = user();
+            let directory = directory("idem-postgres", user);
+            let data = directory.join("data");
+            let mut initdb = Command::new(program("initdb"));
+            initdb.args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D"]);
+            initdb.arg(&data).current_dir("/");
+            as_user(&mut initdb, user);
+            let made = initdb.output().expect("initdb starts");
+            assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
             let port = free_port();
             let mut arguments = vec!["-D".to_owned(), data.display().to_string(), "-p".to_owned(), port.to_string()];
             let socket = format!("unix_socket_directories={}", directory.display());
@@ -107,12 +103,14 @@ impl Cluster {
             for setting in all.iter().chain(settings) {
                 arguments.extend(["-c".to_owned(), (*setting).to_owned()]);
             }
-            let mut supervisor = Supervised::start(&directory, user, &program("postgres"), &arguments);
+            let supervisor = Supervised::start(&directory, user, &program("postgres"), &arguments);
             let admin = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(port).username("postgres");
             let admin = admin.database("postgres");
-            if answers(&admin, &mut supervisor, &data) {
+            if answers(&admin, &data) {
                 return Self { admin, supervisor: Some(supervisor) };
             }
+            // Another program took the port: with the next one, or not at all.
+            eprintln!("{}", fs::read_to_string(directory.join("log")).unwrap_or_default());
         }
         panic!("the private PostgreSQL did not start");
     }
@@ -228,7 +226,7 @@ fn as_user(command: &mut Command, user: Option<(u32, u32)>) {
 }
 
 /// Waits until the server answers, and is the one that was started: another may have taken the port meanwhile.
-fn answers(admin: &PgConnectOptions, supervisor: &mut Supervised, data: &Path) -> bool {
+fn answers(admin: &PgConnectOptions, data: &Path) -> bool {
     let (admin, data) = (admin.clone(), data.display().to_string());
     let ask = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -237,11 +235,10 @@ fn answers(admin: &PgConnectOptions, supervisor: &mut Supervised, data: &Path) -
             sqlx::query_scalar::<_, String>("SHOW data_directory").fetch_one(&mut connection).await
         })
     };
-    for _ in 0..600 {
+    for _ in 0..400 {
         let ask = ask.clone();
         match std::thread::spawn(ask).join().expect("asking does not panic") {
             Ok(directory) => return directory == data,
-            Err(_) if !supervisor.is_running() => return false,
             Err(_) => std::thread::sleep(std::time::Duration::from_millis(50)),
         }
     }
