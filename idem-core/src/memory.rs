@@ -11,10 +11,10 @@ use async_trait::async_trait;
 
 use crate::clock::{Clock, SystemClock};
 use crate::key::Scope;
-use crate::record::{Ownership, Record, Status};
+use crate::record::{Ownership, Record};
 use crate::store::{
     Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, NewClaim, Owning,
-    Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted, after,
+    Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
 use crate::transition::{self, Cleaned};
 
@@ -178,13 +178,15 @@ impl Pulse for MemoryStore {
 
 #[async_trait]
 impl Recovering for MemoryStore {
-    async fn due(&self, grace: Duration, limit: u32) -> Result<Vec<Found>, StoreError> {
+    async fn due(&self, grace: Duration, after: Option<&Record>, limit: u32) -> Result<Vec<Found>, StoreError> {
         let state = self.lock();
         let now = self.now();
-        let mut due: Vec<_> =
-            state.records.values().filter_map(|record| Some((since(record, grace)?, record))).collect();
-        due.retain(|(since, _)| *since <= now);
-        due.sort_by_key(|(since, record)| (*since, record.scope.clone()));
+        let place = |record: &Record| (transition::due_at(record), record.scope.clone());
+        let after = after.map(place);
+        let due = state.records.values().filter(|record| transition::is_due(record, grace, now));
+        let mut due: Vec<_> = due.map(|record| (place(record), record)).collect();
+        due.retain(|(place, _)| after.as_ref().is_none_or(|after| after < place));
+        due.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(due.into_iter().take(limit as usize).map(|(_, record)| *found(record, now)).collect())
     }
 
@@ -197,11 +199,15 @@ impl Recovering for MemoryStore {
     }
 
     async fn resolve(&self, seen: &Seen, verdict: &Verdicted, audit: &AuditEntry) -> Result<Guarded, StoreError> {
-        let resolved = self.guarded(&seen.scope, |record, now| transition::resolve(record, seen, verdict, now));
-        if let Guarded::Written { .. } = resolved {
-            self.lock().audit.push(audit.clone());
+        let mut state = self.lock();
+        let now = self.now();
+        let State { records, audit: rows, .. } = &mut *state;
+        let Some(record) = records.get_mut(&seen.scope) else { return Ok(Guarded::Changed(None)) };
+        if !transition::resolve(record, seen, verdict, now) {
+            return Ok(Guarded::Changed(Some(found(record, now))));
         }
-        Ok(resolved)
+        rows.push(audit.clone());
+        Ok(Guarded::Written { now })
     }
 
     async fn learn(&self, evidence: &Evidence) -> Result<Option<Scope>, StoreError> {
@@ -218,20 +224,6 @@ impl Recovering for MemoryStore {
     async fn learned(&self, scope: &Scope) -> Result<Vec<Evidence>, StoreError> {
         let state = self.lock();
         Ok(state.evidence.iter().filter(|(of, _)| of == scope).map(|(_, evidence)| evidence.clone()).collect())
-    }
-}
-
-/// Since when a worker has to look at the record; `None`: never, as it stands.
-fn since(record: &Record, grace: Duration) -> Option<SystemTime> {
-    match &record.status {
-        Status::InProgress { locked_until } => Some(after(*locked_until, grace)),
-        Status::FailedRetryable { next_attempt_at, .. } if record.has_open_call() => {
-            Some(after(*next_attempt_at, grace))
-        }
-        Status::Unknown { next_ask_at, locked_until, .. } => {
-            Some(locked_until.unwrap_or(*next_ask_at).max(*next_ask_at))
-        }
-        _ => None,
     }
 }
 

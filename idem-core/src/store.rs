@@ -24,7 +24,7 @@ pub use write::{
 pub use crate::record::after;
 
 use crate::key::Scope;
-use crate::record::Ownership;
+use crate::record::{Ownership, Record};
 
 /// Everything that idem needs of a store.
 pub trait Store: Claiming + Owning + Recovering + Sweeping + Keeping {
@@ -101,12 +101,16 @@ pub trait Pulse: Send {
 #[async_trait]
 pub trait Recovering: Send + Sync {
     /// Records that a worker has to look at: in progress with a lease that was over `grace` ago, retryable with an open
-    /// call and due `grace` ago, unknown and due to be asked. At most `limit`, those that wait longest first. Several
-    /// workers may get the same; what they write is guarded.
+    /// call and due `grace` ago, unknown and due to be asked. At most `limit`, in the order of
+    /// [`transition::due_at`](crate::transition::due_at) and then of the scope, those after `after`.
+    ///
+    /// A worker goes on after the last one that it got until it gets none: many records stay due for as long as nobody
+    /// can do anything about them, and those must not hide the others. Several workers may get the same; what they
+    /// write is guarded.
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn due(&self, grace: Duration, limit: u32) -> Result<Vec<Found>, StoreError>;
+    async fn due(&self, grace: Duration, after: Option<&Record>, limit: u32) -> Result<Vec<Found>, StoreError>;
 
     /// T10: a worker takes an unknown record to ask its providers: the next fence, its lease, one question more. The
     /// status stays, so that a crash in recovery never looks like something that may run.

@@ -15,23 +15,18 @@
 //! short and real; nothing is said of how fast a store is.
 
 pub mod calls;
+mod case;
 pub mod claiming;
 pub mod content;
+pub mod finding;
+pub mod keeping;
 pub mod owning;
+pub mod recovering;
+pub mod sweeping;
 pub mod taking_over;
+pub mod tending;
 
-use std::time::{Duration, SystemTime};
-
-use futures_util::future::join_all;
-
-use crate::calls::{CallClass, CallState, downstream_key};
-use crate::hash::CommandHash;
-use crate::key::{IdempotencyKey, Scope, Tenant};
-use crate::record::{Fence, OwnerToken, Ownership, Record, ResourceRef, Status, StoredResponse};
-use crate::store::{
-    Claimed, ClosedCall, End, Fenced, Finish, Found, Guarded, NewCall, NewClaim, Seen, Step, Store, StoreError,
-    TakeOver,
-};
+pub(crate) use case::*;
 
 /// Makes one `#[test]` for each behaviour that a store must have.
 ///
@@ -70,12 +65,21 @@ macro_rules! conformance {
                 what_is_settled_is_not_taken_over
                 a_failed_record_that_is_due_is_taken_over
                 a_failed_record_that_is_not_due_is_not_taken_over
+            }
+            tending {
                 a_lease_that_is_over_is_stranded
-                a_live_lease_is_not_stranded
-                a_record_that_was_written_since_is_not_stranded
-                only_a_record_in_progress_is_stranded
-                of_rivals_one_strands
-                after_stranding_the_late_owner_writes_nothing
+                a_lease_that_is_over_is_released
+                a_lease_that_is_over_is_parked
+                a_failed_record_is_stranded
+                a_failed_record_is_parked
+                an_unknown_record_is_parked
+                a_record_that_is_asked_about_is_not_parked
+                a_live_lease_is_not_tended
+                a_record_that_was_written_since_is_not_tended
+                only_what_the_protocol_has_becomes_of_a_record
+                of_rivals_one_tends
+                of_a_worker_and_a_client_one_wins
+                after_tending_the_late_owner_writes_nothing
             }
             owning {
                 a_beat_renews_the_lease
@@ -89,6 +93,7 @@ macro_rules! conformance {
                 nothing_has_no_owner
                 a_step_renews_the_lease
                 a_step_names_the_resource
+                a_step_keeps_a_checkpoint
                 completed_is_kept
                 failed_replayable_is_kept
                 failed_retryable_is_kept
@@ -113,6 +118,57 @@ macro_rules! conformance {
                 a_refused_write_changes_no_call
                 records_do_not_share_calls
             }
+            recovering {
+                an_unknown_record_is_taken_to_ask
+                only_an_unknown_record_that_is_due_is_asked_about
+                an_unknown_record_is_taken_only_as_it_was_seen
+                after_its_lease_another_worker_asks
+                an_answer_after_the_lease_without_rival_counts
+                of_rivals_one_asks
+                an_applied_answer_completes
+                a_rejected_or_withdrawn_answer_ends_it
+                still_unknown_is_asked_again
+                a_parked_record_is_still_asked_about
+                only_who_asks_answers
+                an_answer_sent_again_finds_its_own_end
+                a_parked_record_is_resolved
+                a_parked_record_is_asked_about_at_once
+                only_a_parked_record_is_resolved
+                after_a_verdict_the_worker_writes_nothing
+            }
+            finding {
+                what_nobody_cares_for_is_due
+                what_is_cared_for_or_settled_is_not_due
+                a_grace_is_left_to_clients
+                due_records_come_in_pages_and_in_order
+                evidence_is_kept
+                evidence_about_nothing_is_not_kept
+                evidence_makes_an_unknown_record_due
+                evidence_changes_no_other_record
+                evidence_disturbs_nobody_who_asks
+                a_look_changes_nothing
+            }
+            sweeping {
+                after_the_window_a_record_expires
+                within_the_window_nothing_is_swept
+                what_is_not_settled_is_never_swept
+                an_open_call_does_not_keep_an_answer
+                a_body_goes_before_its_window_is_over
+                after_its_metadata_a_record_is_gone
+                a_tombstone_stays_unless_purging_it_is_chosen
+                metadata_outlives_the_window
+                an_expired_record_is_not_written
+                a_round_is_bounded
+                many_sweep_at_once
+                of_a_retry_and_a_sweeper_one_wins
+            }
+            keeping {
+                contracts_are_kept_in_order
+                a_contract_has_one_place
+                of_rivals_one_adds_a_contract
+                a_setting_is_settled_once
+                the_audit_is_kept_in_order
+            }
             content {
                 bodies_are_kept_byte_by_byte
                 no_body_is_not_an_empty_body
@@ -133,233 +189,3 @@ macro_rules! conformance {
         )+)+
     };
 }
-
-/// One scope of a store, with the few moves that behaviours are made of.
-struct Case<'a> {
-    store: &'a dyn Store,
-    scope: Scope,
-}
-
-impl<'a> Case<'a> {
-    fn new(store: &'a dyn Store) -> Self {
-        Self::of(store, fresh_tenant(), "create_payment", "key-1")
-    }
-
-    fn of(store: &'a dyn Store, tenant: Tenant, operation: &str, key: &str) -> Self {
-        Self { store, scope: Scope::new(tenant, operation, key.parse::<IdempotencyKey>().expect("a legal key")) }
-    }
-
-    fn new_claim(&self, lease: Duration) -> NewClaim {
-        NewClaim { scope: self.scope.clone(), hash: hash(1), owner: OwnerToken::random(), lease }
-    }
-
-    /// A first claim: its ownership, and the store's clock.
-    async fn claim(&self, lease: Duration) -> (Ownership, SystemTime) {
-        let claim = self.new_claim(lease);
-        match self.store.claim(&claim).await {
-            Ok(Claimed::Inserted { now }) => {
-                (Ownership { scope: claim.scope, fence: Fence::FIRST, owner: claim.owner }, now)
-            }
-            other => panic!("a first claim gave {other:?}"),
-        }
-    }
-
-    /// A first claim whose lease is over.
-    async fn overrun(&self) -> Ownership {
-        let (owner, _) = self.claim(MOMENT).await;
-        self.time_comes().await;
-        owner
-    }
-
-    /// A first claim that ended so.
-    async fn ended(&self, end: End) -> Ownership {
-        let (owner, _) = self.claim(LONG).await;
-        self.finish(&owner, end).await;
-        owner
-    }
-
-    /// The record as a stranger's claim finds it.
-    async fn found(&self) -> Found {
-        match self.store.claim(&self.new_claim(LONG)).await {
-            Ok(Claimed::Found(found)) => *found,
-            other => panic!("a second claim gave {other:?}"),
-        }
-    }
-
-    async fn record(&self) -> Record {
-        self.found().await.record
-    }
-
-    /// Waits until the lease is over, or the next attempt due, by the store's clock.
-    async fn time_comes(&self) {
-        eventually(async || {
-            let Found { record, now } = self.found().await;
-            match record.status {
-                Status::InProgress { locked_until: then } | Status::FailedRetryable { next_attempt_at: then, .. } => {
-                    then <= now
-                }
-                other => panic!("{} waits for nothing", other.name()),
-            }
-        })
-        .await;
-    }
-
-    /// Waits until the store's clock shows another time than `then`.
-    async fn time_passes(&self, then: SystemTime) {
-        eventually(async || then < self.found().await.now).await;
-    }
-
-    fn take(&self, record: &Record) -> TakeOver {
-        TakeOver { seen: Seen::of(record), owner: OwnerToken::random(), lease: LONG }
-    }
-
-    /// Takes over what stands there.
-    async fn take_over(&self) -> Ownership {
-        let record = self.record().await;
-        let take = self.take(&record);
-        written(self.store.take_over(&take).await);
-        Ownership { scope: take.seen.scope, fence: record.fence.next(), owner: take.owner }
-    }
-
-    fn new_call(&self, name: &str) -> NewCall {
-        let class = CallClass::Dedupes { retention: Duration::from_secs(24 * 60 * 60) };
-        NewCall { name: name.into(), class, key: downstream_key("conformance", &self.scope, name) }
-    }
-
-    /// The step that announces a call.
-    fn announce(&self, name: &str) -> Step {
-        Step { open: Some(self.new_call(name)), ..a_step() }
-    }
-
-    async fn step(&self, owner: &Ownership, step: Step) -> SystemTime {
-        stored(self.store.step(owner, &step).await)
-    }
-
-    async fn finish(&self, owner: &Ownership, end: End) -> SystemTime {
-        stored(self.store.finish(owner, &finish(end)).await)
-    }
-
-    /// Asserts that all that an owner can write is refused, and changes nothing.
-    async fn writes_nothing(&self, owner: &Ownership) {
-        let before = self.record().await;
-        let step = Step {
-            closed: vec![applied("charge", "late")],
-            open: Some(self.new_call("late")),
-            resource: Some(late()),
-            lease: LONG,
-        };
-        assert_eq!(refused(self.store.step(owner, &step).await).as_ref(), Some(&before));
-        for end in ends() {
-            let finish = Finish { closed: vec![applied("charge", "late")], resource: Some(late()), end };
-            assert_eq!(refused(self.store.finish(owner, &finish).await).as_ref(), Some(&before));
-        }
-        assert_eq!(beat(self.store, vec![(owner.clone(), LONG)]).await, [false]);
-        assert_eq!(self.record().await, before);
-    }
-}
-
-fn written(guarded: Result<Guarded, StoreError>) -> SystemTime {
-    match guarded {
-        Ok(Guarded::Written { now }) => now,
-        other => panic!("a guarded write gave {other:?}"),
-    }
-}
-
-fn changed(guarded: Result<Guarded, StoreError>) -> Option<Record> {
-    match guarded {
-        Ok(Guarded::Changed(found)) => found.map(|found| found.record),
-        other => panic!("a guarded write that must be refused gave {other:?}"),
-    }
-}
-
-fn stored(fenced: Result<Fenced, StoreError>) -> SystemTime {
-    match fenced {
-        Ok(Fenced::Written { now }) => now,
-        other => panic!("an owner's write gave {other:?}"),
-    }
-}
-
-fn refused(fenced: Result<Fenced, StoreError>) -> Option<Record> {
-    match fenced {
-        Ok(Fenced::Refused(found)) => found.map(|found| found.record),
-        other => panic!("a write that must be refused gave {other:?}"),
-    }
-}
-
-/// A beat blocks, so it gets a thread of its own, as the heartbeat has.
-async fn beat(store: &dyn Store, live: Vec<(Ownership, Duration)>) -> Vec<bool> {
-    let mut pulse = store.pulse().expect("a pulse");
-    let (tell, told) = futures_channel::oneshot::channel();
-    std::thread::spawn(move || tell.send(pulse.beat(&live)));
-    told.await.expect("the beat did not panic").expect("a beat")
-}
-
-/// What the store says to sixteen that ask at once.
-async fn at_once<T, F: Future<Output = T>>(ask: impl Fn() -> F) -> Vec<T> {
-    join_all((0..16).map(|_| ask())).await
-}
-
-/// Asks until the answer is yes; a slow machine gets the time that it needs.
-async fn eventually(mut ask: impl AsyncFnMut() -> bool) {
-    for _ in 0..10_000 {
-        if ask().await {
-            return;
-        }
-        futures_timer::Delay::new(Duration::from_millis(2)).await;
-    }
-    panic!("it did not come true");
-}
-
-fn fresh_tenant() -> Tenant {
-    Tenant::new(format!("tenant-{:x}", u128::from_be_bytes(*OwnerToken::random().as_bytes()))).expect("a legal tenant")
-}
-
-fn hash(seed: u8) -> CommandHash {
-    CommandHash::from_parts(1, 1, [seed; 32]).expect("a legal hash")
-}
-
-fn resource() -> ResourceRef {
-    ResourceRef { kind: "payment".into(), id: "pay_1".into() }
-}
-
-fn late() -> ResourceRef {
-    ResourceRef { kind: "late".into(), id: "late".into() }
-}
-
-fn answer(body: impl Into<Vec<u8>>) -> StoredResponse {
-    StoredResponse {
-        status: 201,
-        headers: vec![("content-type".into(), b"application/json".to_vec())],
-        body: Some(body.into()),
-    }
-}
-
-fn completed() -> End {
-    End::Completed { response: answer("{}"), window: LONG }
-}
-
-fn ends() -> [End; 4] {
-    [
-        completed(),
-        End::FailedReplayable { response: answer("no"), window: LONG },
-        End::FailedRetryable { retry_in: Duration::ZERO, window: LONG },
-        End::Unknown { ask_in: Duration::ZERO },
-    ]
-}
-
-fn finish(end: End) -> Finish {
-    Finish { closed: Vec::new(), resource: None, end }
-}
-
-fn a_step() -> Step {
-    Step { closed: Vec::new(), open: None, resource: None, lease: LONG }
-}
-
-fn applied(name: &str, outcome: impl Into<Vec<u8>>) -> ClosedCall {
-    ClosedCall { name: name.into(), state: CallState::Applied(outcome.into()) }
-}
-
-/// A lease that is over before a rival can be refused for it.
-const MOMENT: Duration = Duration::from_millis(20);
-/// A lease that no test outlives.
-const LONG: Duration = Duration::from_secs(60 * 60);

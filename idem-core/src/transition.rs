@@ -91,6 +91,7 @@ pub fn take_over(record: &mut Record, take: &TakeOver, now: SystemTime) -> bool 
         record.fence = record.fence.next();
         record.owner = take.owner;
         record.attempts += 1;
+        record.ask_attempts = 0;
         record.status = Status::InProgress { locked_until: after(now, take.lease) };
         touch(record)
     }
@@ -101,7 +102,11 @@ pub fn take_over(record: &mut Record, take: &TakeOver, now: SystemTime) -> bool 
 pub fn tend(record: &mut Record, seen: &Seen, to: &Tended, now: SystemTime) -> bool {
     unchanged(record, seen)
         && match (&mut record.status, to) {
-            (Status::InProgress { locked_until }, _) if now < *locked_until => false,
+            (Status::InProgress { locked_until } | Status::Unknown { locked_until: Some(locked_until), .. }, _)
+                if now < *locked_until =>
+            {
+                false
+            }
             (Status::InProgress { .. }, Tended::Released { retry_in, keep }) => {
                 record.status = ended(&End::FailedRetryable { retry_in: *retry_in, keep: *keep }, now);
                 touch(record)
@@ -147,7 +152,8 @@ pub fn take_to_ask(record: &mut Record, take: &TakeOver, now: SystemTime) -> boo
 /// T11, T11r, T12, T13: what its providers said.
 #[must_use]
 pub fn answer(record: &mut Record, owner: &Ownership, answered: &Answered, now: SystemTime) -> bool {
-    let Status::Unknown { parked_at, .. } = record.status else { return false };
+    // Without a lease nobody asks: an attempt that ended unknown has the same fence and token, and no answer.
+    let Status::Unknown { locked_until: Some(_), parked_at, .. } = record.status else { return false };
     record.fence == owner.fence && record.owner == owner.owner && {
         close(record, &answered.closed);
         if let Some(resource) = &answered.resource {
@@ -185,6 +191,28 @@ pub fn learn(record: &mut Record, now: SystemTime) {
         *next_ask_at = now;
         touch(record);
     }
+}
+
+/// Since when nobody cares for a record that is not settled: its lease is over, its next attempt is due with a call
+/// left open, its providers are to be asked. `None`: nobody has to.
+#[must_use]
+pub fn due_at(record: &Record) -> Option<SystemTime> {
+    match &record.status {
+        Status::InProgress { locked_until } => Some(*locked_until),
+        Status::FailedRetryable { next_attempt_at, .. } if record.has_open_call() => Some(*next_attempt_at),
+        Status::Unknown { next_ask_at, locked_until, .. } => {
+            Some(locked_until.unwrap_or(*next_ask_at).max(*next_ask_at))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a worker has to look at a record now. Clients have `grace` to come by themselves; nobody comes for one that
+/// is unknown.
+#[must_use]
+pub fn is_due(record: &Record, grace: Duration, now: SystemTime) -> bool {
+    let grace = if matches!(record.status, Status::Unknown { .. }) { Duration::ZERO } else { grace };
+    due_at(record).is_some_and(|since| after(since, grace) <= now)
 }
 
 /// What one round of cleaning does to a record.

@@ -6,7 +6,7 @@ use crate::hash::CommandHash;
 use crate::key::{IdempotencyKey, Scope, Tenant};
 use crate::record::{Fence, OwnerToken, Revision, Status};
 use crate::store::{Claimed, NewClaim, Store};
-use crate::testing::{Case, LONG, at_once, completed, fresh_tenant, hash};
+use crate::testing::{Case, LONG, at_once, beat, completed, fresh_tenant, hash};
 
 /// A first claim owns the record, and the record says so.
 pub async fn a_first_claim_inserts(store: &dyn Store) {
@@ -131,7 +131,7 @@ pub async fn a_span_may_be_without_end(store: &dyn Store) {
     let (owner, now) = case.claim(Duration::MAX).await;
     let Status::InProgress { locked_until } = case.record().await.status else { panic!("it is in progress") };
     assert!(now + LONG < locked_until);
-    assert_eq!(super::beat(store, vec![(owner, Duration::MAX)]).await, [true]);
+    assert_eq!(beat(store, vec![(owner, Duration::MAX)]).await, [true]);
 }
 
 /// What a write answered as its time is what the record shows: nothing is rounded in between.

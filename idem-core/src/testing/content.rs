@@ -2,7 +2,7 @@
 
 use crate::record::{Status, StoredResponse};
 use crate::store::{End, Store};
-use crate::testing::{Case, LONG, answer};
+use crate::testing::{Case, KEEP, answer};
 
 /// What a body contains is nobody's business but the application's.
 pub async fn bodies_are_kept_byte_by_byte(store: &dyn Store) {
@@ -55,9 +55,9 @@ pub async fn every_status_code_is_kept(store: &dyn Store) {
 /// The answer as a later request gets it, once completed and once refused for good.
 async fn kept(store: &dyn Store, response: StoredResponse) -> StoredResponse {
     let refused = Case::new(store);
-    refused.ended(End::FailedReplayable { response: response.clone(), window: LONG }).await;
+    refused.ended(End::FailedReplayable { response: response.clone(), keep: KEEP }).await;
     let case = Case::new(store);
-    case.ended(End::Completed { response, window: LONG }).await;
+    case.ended(End::Completed { response, keep: KEEP }).await;
     match (refused.record().await.status, case.record().await.status) {
         (Status::FailedReplayable(refused), Status::Completed(completed)) => {
             assert_eq!(refused.response, completed.response);

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use crate::key::Scope;
-use crate::record::{Fence, Finished, OwnerToken, Ownership, Record, Status, StatusName};
+use crate::record::{Checkpoint, Fence, OwnerToken, Ownership, Record, Status, StatusName};
 use crate::store::{End, Fenced, Finish, Step, Store};
 use crate::testing::{
-    Case, LONG, MOMENT, a_step, answer, beat, completed, ends, finish, fresh_tenant, refused, resource, stored,
+    Case, KEEP, LONG, MOMENT, a_step, answer, beat, completed, ends, finish, finished, fresh_tenant, late, refused,
+    resource, stored,
 };
 
 /// T2: a full lease from the beat on.
@@ -129,8 +130,23 @@ pub async fn a_step_names_the_resource(store: &dyn Store) {
     case.step(&owner, Step { resource: Some(resource()), ..a_step() }).await;
     case.step(&owner, a_step()).await;
     assert_eq!(case.record().await.resource, Some(resource()));
-    case.step(&owner, Step { resource: Some(super::late()), ..a_step() }).await;
-    assert_eq!(case.record().await.resource, Some(super::late()));
+    case.step(&owner, Step { resource: Some(late()), ..a_step() }).await;
+    assert_eq!(case.record().await.resource, Some(late()));
+}
+
+/// T3: how far the work came is kept byte by byte, stays when a step says nothing of it, and the last word counts.
+pub async fn a_step_keeps_a_checkpoint(store: &dyn Store) {
+    let case = Case::new(store);
+    let (owner, _) = case.claim(LONG).await;
+    assert_eq!(case.record().await.checkpoint, None);
+    for data in [Vec::new(), b"\0".to_vec(), (0..=255).collect(), vec![0xff; 64 * 1024]] {
+        let checkpoint = Some(Checkpoint { name: "reserved".into(), version: u32::MAX, data });
+        case.step(&owner, Step { checkpoint: checkpoint.clone(), ..a_step() }).await;
+        case.step(&owner, a_step()).await;
+        assert_eq!(case.record().await.checkpoint, checkpoint);
+    }
+    case.finish(&owner, completed()).await;
+    assert!(case.record().await.checkpoint.is_some());
 }
 
 /// Ends a first claim so, checks what every end has in common, and gives the status and the time of the write.
@@ -149,28 +165,33 @@ async fn end(store: &dyn Store, end: End) -> (Status, std::time::SystemTime) {
 /// T4
 pub async fn completed_is_kept(store: &dyn Store) {
     let response = answer(r#"{"b":1,"a":2}"#);
-    let (status, at) = end(store, End::Completed { response: response.clone(), window: LONG }).await;
-    assert_eq!(status, Status::Completed(Finished { response, at, expires_at: at + LONG }));
+    let (status, at) = end(store, End::Completed { response: response.clone(), keep: KEEP }).await;
+    assert_eq!(status, Status::Completed(finished(response, at)));
 }
 
 /// T5
 pub async fn failed_replayable_is_kept(store: &dyn Store) {
     let response = answer("declined");
-    let (status, at) = end(store, End::FailedReplayable { response: response.clone(), window: LONG }).await;
-    assert_eq!(status, Status::FailedReplayable(Finished { response, at, expires_at: at + LONG }));
+    let (status, at) = end(store, End::FailedReplayable { response: response.clone(), keep: KEEP }).await;
+    assert_eq!(status, Status::FailedReplayable(finished(response, at)));
 }
 
 /// T6
 pub async fn failed_retryable_is_kept(store: &dyn Store) {
-    let (status, now) = end(store, End::FailedRetryable { retry_in: MOMENT, window: LONG }).await;
-    let expected = Status::FailedRetryable { next_attempt_at: now + MOMENT, expires_at: now + LONG, parked_at: None };
+    let (status, now) = end(store, End::FailedRetryable { retry_in: MOMENT, keep: KEEP }).await;
+    let expected = Status::FailedRetryable {
+        next_attempt_at: now + MOMENT,
+        expires_at: now + LONG,
+        purge_at: now + LONG + LONG,
+        parked_at: None,
+    };
     assert_eq!(status, expected);
 }
 
 /// T7
 pub async fn unknown_is_kept(store: &dyn Store) {
     let (status, now) = end(store, End::Unknown { ask_in: MOMENT }).await;
-    assert_eq!(status, Status::Unknown { next_ask_at: now + MOMENT, parked_at: None });
+    assert_eq!(status, Status::Unknown { next_ask_at: now + MOMENT, locked_until: None, parked_at: None });
 }
 
 /// A finish whose answer was lost, sent again: refused, unchanged, and the record shows the sender's own end.
@@ -217,11 +238,11 @@ pub async fn a_finish_names_the_resource(store: &dyn Store) {
 /// The second attempt's end is the record's end, with nothing left of the first's.
 pub async fn a_retried_record_completes(store: &dyn Store) {
     let case = Case::new(store);
-    let first = case.ended(End::FailedRetryable { retry_in: Duration::ZERO, window: LONG }).await;
+    let first = case.ended(End::FailedRetryable { retry_in: Duration::ZERO, keep: KEEP }).await;
     let second = case.take_over().await;
     assert!(matches!(store.finish(&first, &finish(completed())).await, Ok(Fenced::Refused(Some(_)))));
     let at = case.finish(&second, completed()).await;
     let record = case.record().await;
-    let finished = Finished { response: answer("{}"), at, expires_at: at + LONG };
-    assert_eq!((record.status, record.attempts), (Status::Completed(finished), 2));
+    let expected = finished(answer("{}"), at);
+    assert_eq!((record.status, record.attempts), (Status::Completed(expected), 2));
 }

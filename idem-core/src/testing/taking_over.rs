@@ -1,4 +1,4 @@
-//! T8, T9, T15: what a request may do to a record that it found, and only if it stands as it was seen.
+//! T8, T15: what a request may do to a record that it found, and only if it stands as it was seen.
 
 use std::time::Duration;
 
@@ -7,13 +7,16 @@ use futures_util::future::join;
 use crate::hash::CommandHash;
 use crate::record::{Fence, Revision, Status, StatusName};
 use crate::store::{End, Fenced, Guarded, Seen, Step, Store, TakeOver};
-use crate::testing::{Case, LONG, MOMENT, a_step, at_once, changed, ends, hash, resource, written};
+use crate::testing::{
+    Case, KEEP, LONG, MOMENT, a_step, at_once, changed, checkpoint, ends, hash, resource, tendings, written,
+};
 
 /// T8: the next owner has the next fence, a full lease and everything that the record knew.
 pub async fn a_lease_that_is_over_is_taken_over(store: &dyn Store) {
     let case = Case::new(store);
     let (first, _) = case.claim(LONG).await;
-    let step = Step { resource: Some(resource()), lease: MOMENT, ..case.announce("charge") };
+    let step = Step { resource: Some(resource()), checkpoint: Some(checkpoint("half")), ..case.announce("charge") };
+    let step = Step { lease: MOMENT, ..step };
     case.step(&first, step).await;
     case.time_comes().await;
     let before = case.record().await;
@@ -25,6 +28,7 @@ pub async fn a_lease_that_is_over_is_taken_over(store: &dyn Store) {
     assert_eq!(after.status, Status::InProgress { locked_until: now + LONG });
     assert_eq!((after.hash, after.created_at), (hash(1), before.created_at));
     assert_eq!((after.calls, after.resource), (before.calls, Some(resource())));
+    assert_eq!(after.checkpoint, Some(checkpoint("half")));
 }
 
 /// While the lease lasts nobody takes over, whatever he saw.
@@ -145,7 +149,7 @@ pub async fn of_rivals_one_takes_over(store: &dyn Store) {
 /// Of sixteen rivals for a failed record that is due, one wins.
 pub async fn of_rivals_one_retries(store: &dyn Store) {
     let case = Case::new(store);
-    case.ended(End::FailedRetryable { retry_in: Duration::ZERO, window: LONG }).await;
+    case.ended(End::FailedRetryable { retry_in: Duration::ZERO, keep: KEEP }).await;
     one_takes_over(&case).await;
 }
 
@@ -167,14 +171,17 @@ async fn one_takes_over(case: &Case<'_>) {
     assert_eq!((record.owner, record.fence, record.attempts), (winners[0], seen.fence.next(), 2));
 }
 
-/// Where no record is, nothing is taken over or stranded, and nothing made.
+/// Where no record is, nothing is taken over, asked about or tended, and nothing made.
 pub async fn nothing_is_not_taken_over(store: &dyn Store) {
     let case = Case::new(store);
     let (hash, status) = (hash(1), StatusName::InProgress);
     let seen = Seen { scope: case.scope.clone(), fence: Fence::FIRST, revision: Revision::FIRST, hash, status };
     let take = TakeOver { seen: seen.clone(), owner: case.new_claim(LONG).owner, lease: LONG };
     assert_eq!(changed(store.take_over(&take).await), None);
-    assert_eq!(changed(store.strand(&seen, Duration::ZERO).await), None);
+    assert_eq!(changed(store.take_to_ask(&take).await), None);
+    for to in tendings() {
+        assert_eq!(changed(store.tend(&seen, &to).await), None);
+    }
     case.claim(LONG).await;
 }
 
@@ -192,7 +199,7 @@ pub async fn what_is_settled_is_not_taken_over(store: &dyn Store) {
 /// T15: a failed record is run again by one who is due.
 pub async fn a_failed_record_that_is_due_is_taken_over(store: &dyn Store) {
     let case = Case::new(store);
-    case.ended(End::FailedRetryable { retry_in: MOMENT, window: LONG }).await;
+    case.ended(End::FailedRetryable { retry_in: MOMENT, keep: KEEP }).await;
     case.time_comes().await;
     let before = case.record().await;
     let take = case.take(&before);
@@ -206,76 +213,7 @@ pub async fn a_failed_record_that_is_due_is_taken_over(store: &dyn Store) {
 /// Before its time a failed record is not run again.
 pub async fn a_failed_record_that_is_not_due_is_not_taken_over(store: &dyn Store) {
     let case = Case::new(store);
-    case.ended(End::FailedRetryable { retry_in: LONG, window: LONG }).await;
+    case.ended(End::FailedRetryable { retry_in: LONG, keep: KEEP }).await;
     let before = case.record().await;
     assert_eq!(changed(store.take_over(&case.take(&before)).await), Some(before));
-}
-
-/// T9: nobody runs any more; fence, owner and open call stay for recovery to see.
-pub async fn a_lease_that_is_over_is_stranded(store: &dyn Store) {
-    let case = Case::new(store);
-    let (owner, _) = case.claim(LONG).await;
-    case.step(&owner, Step { lease: MOMENT, ..case.announce("charge") }).await;
-    case.time_comes().await;
-    let before = case.record().await;
-    let now = written(store.strand(&Seen::of(&before), LONG).await);
-    let after = case.record().await;
-    assert_eq!(after.status, Status::Unknown { next_ask_at: now + LONG, parked_at: None });
-    assert_eq!((after.ownership(), after.attempts), (owner, 1));
-    assert_eq!((after.revision, after.calls), (before.revision.next(), before.calls));
-}
-
-/// While the lease lasts nobody strands.
-pub async fn a_live_lease_is_not_stranded(store: &dyn Store) {
-    let case = Case::new(store);
-    case.claim(LONG).await;
-    let before = case.record().await;
-    assert_eq!(changed(store.strand(&Seen::of(&before), LONG).await), Some(before));
-}
-
-/// The seen revision, fence and hash guard a stranding as they guard a take-over.
-pub async fn a_record_that_was_written_since_is_not_stranded(store: &dyn Store) {
-    let case = Case::new(store);
-    let owner = case.overrun().await;
-    let seen = Seen::of(&case.record().await);
-    case.step(&owner, Step { lease: Duration::ZERO, ..a_step() }).await;
-    let before = case.record().await;
-    let now = Seen::of(&before);
-    let other_fence = Seen { fence: now.fence.next(), ..now.clone() };
-    let other_command = Seen { hash: hash(2), ..now };
-    for seen in [seen, other_fence, other_command] {
-        assert_eq!(changed(store.strand(&seen, LONG).await), Some(before.clone()));
-    }
-}
-
-/// A record that is due to be run again is not stranded, nor one that is settled.
-pub async fn only_a_record_in_progress_is_stranded(store: &dyn Store) {
-    for end in ends() {
-        let case = Case::new(store);
-        case.ended(end).await;
-        let before = case.record().await;
-        assert_eq!(changed(store.strand(&Seen::of(&before), LONG).await), Some(before.clone()));
-        let claimed_otherwise = Seen { status: StatusName::InProgress, ..Seen::of(&before) };
-        assert_eq!(changed(store.strand(&claimed_otherwise, LONG).await), Some(before));
-    }
-}
-
-/// Of sixteen that strand one does.
-pub async fn of_rivals_one_strands(store: &dyn Store) {
-    let case = Case::new(store);
-    case.overrun().await;
-    let seen = Seen::of(&case.record().await);
-    let stranded = at_once(async || store.strand(&seen, LONG).await).await;
-    assert_eq!(stranded.iter().filter(|stranded| matches!(stranded, Ok(Guarded::Written { .. }))).count(), 1);
-    assert_eq!(case.record().await.revision, seen.revision.next());
-}
-
-/// An owner that comes back after its record was stranded changes nothing, though its fence and token still stand.
-pub async fn after_stranding_the_late_owner_writes_nothing(store: &dyn Store) {
-    let case = Case::new(store);
-    let (owner, _) = case.claim(LONG).await;
-    case.step(&owner, Step { lease: MOMENT, ..case.announce("charge") }).await;
-    case.time_comes().await;
-    written(store.strand(&Seen::of(&case.record().await), LONG).await);
-    case.writes_nothing(&owner).await;
 }

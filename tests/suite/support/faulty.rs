@@ -11,7 +11,7 @@ use idem_core::store::{
     Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, NewClaim, Owning,
     Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
-use idem_core::{Ownership, Scope};
+use idem_core::{Ownership, Record, Scope};
 
 /// Which request of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,8 +120,8 @@ impl Store for FaultyStore {
 
 #[async_trait]
 impl Recovering for FaultyStore {
-    async fn due(&self, grace: Duration, limit: u32) -> Result<Vec<Found>, StoreError> {
-        self.inner.due(grace, limit).await
+    async fn due(&self, grace: Duration, after: Option<&Record>, limit: u32) -> Result<Vec<Found>, StoreError> {
+        self.inner.due(grace, after, limit).await
     }
 
     async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
