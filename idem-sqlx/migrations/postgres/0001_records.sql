@@ -49,6 +49,7 @@ CREATE TABLE idem.idempotency_requests (
     resource_id             text        COLLATE "C",
     error_code              text        COLLATE "C",
     checkpoint              text        COLLATE "C",
+    checkpoint_version      bigint,
     checkpoint_data         bytea,
     codec_key_id            text        COLLATE "C",
 
@@ -76,7 +77,7 @@ CREATE TABLE idem.idempotency_requests (
 -- Its entries come in the order of time, which makes them cheap.
 CREATE INDEX idempotency_requests_sweep ON idem.idempotency_requests (sweep_at);
 
--- Records that a worker has to look at, and no others. Nothing else can be found by their status: an index that names
+-- Records that a worker has to look at, and no others: due_at is exactly what `idem_core::transition::due_at` says. Nothing else can be found by their status: an index that names
 -- it would have to be written by every claim and every completion.
 CREATE INDEX idempotency_requests_due ON idem.idempotency_requests (due_at) WHERE due_at IS NOT NULL;
 
@@ -221,7 +222,7 @@ CREATE TABLE idem.idempotency_settings (
 
 -- How far the worker has walked along the sweeper's line: records in progress whose insert is older were looked at.
 CREATE TABLE idem.idempotency_progress (
-    name TEXT        NOT NULL COLLATE "C" PRIMARY KEY,
+    name text        NOT NULL COLLATE "C" PRIMARY KEY,
     at   timestamptz NOT NULL
 );
 
