@@ -3,10 +3,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use idem_core::store::{End, after};
+use idem_core::store::{AuditEntry, End, Evidence, after};
 use idem_core::{
-    CallClass, CallRecord, CallState, CommandHash, DownstreamKey, Fence, Finished, IdempotencyKey, OwnerToken, Record,
-    ResourceRef, Revision, Scope, Status, StatusName, StoredResponse, Tenant,
+    CallClass, CallRecord, CallState, Checkpoint, CommandHash, DownstreamKey, Fence, Finished, IdempotencyKey, Keep,
+    OwnerToken, Record, ResourceRef, Revision, Scope, Status, StatusName, StoredResponse, Tenant,
 };
 use sqlx::{ColumnIndex, Decode, Row, Type};
 
@@ -29,7 +29,8 @@ impl Tick {
         self.count(after(now, span))
     }
 
-    fn count_span(self, span: Duration) -> i64 {
+    /// A span for a column, cut to the tick.
+    pub(crate) fn count_span(self, span: Duration) -> i64 {
         i64::try_from(span.as_nanos() / self.0.as_nanos()).unwrap_or(i64::MAX)
     }
 
@@ -56,34 +57,40 @@ pub(crate) struct EndColumns<'a> {
     pub(crate) response_body: Option<&'a [u8]>,
     pub(crate) finished_at: Option<i64>,
     pub(crate) expires_at: Option<i64>,
+    /// `None` where the body is kept for the whole window, which costs no index anything.
+    pub(crate) body_until: Option<i64>,
+    pub(crate) purge_at: Option<i64>,
     pub(crate) next_attempt_at: Option<i64>,
 }
 
 impl<'a> EndColumns<'a> {
     pub(crate) fn of(end: &'a End, now: SystemTime, tick: Tick) -> Self {
         let at = |span: Duration| Some(tick.count_after(now, span));
-        let none = Self {
+        let kept = |keep: &Keep| Self {
             status: end.status().as_str(),
             response_status: None,
             response_headers: None,
             response_body: None,
             finished_at: None,
-            expires_at: None,
+            expires_at: at(keep.window),
+            body_until: None,
+            purge_at: Some(tick.count_after(after(now, keep.window), keep.metadata)),
             next_attempt_at: None,
         };
         match end {
-            End::Completed { response, window } | End::FailedReplayable { response, window } => Self {
+            End::Completed { response, keep } | End::FailedReplayable { response, keep } => Self {
                 response_status: Some(response.status.into()),
                 response_headers: Some(response.headers_to_bytes()),
                 response_body: response.body.as_deref(),
                 finished_at: Some(tick.count(now)),
-                expires_at: at(*window),
-                ..none
+                body_until: if keep.body < keep.window { at(keep.body) } else { None },
+                ..kept(keep)
             },
-            End::FailedRetryable { retry_in, window } => {
-                Self { next_attempt_at: at(*retry_in), expires_at: at(*window), ..none }
+            End::FailedRetryable { retry_in, keep } => Self { next_attempt_at: at(*retry_in), ..kept(keep) },
+            End::Unknown { ask_in } => {
+                let never = Keep { window: Duration::ZERO, body: Duration::ZERO, metadata: Duration::ZERO };
+                Self { next_attempt_at: at(*ask_in), expires_at: None, purge_at: None, ..kept(&never) }
             }
-            End::Unknown { ask_in } => Self { next_attempt_at: at(*ask_in), ..none },
         }
     }
 }
@@ -111,36 +118,75 @@ pub(crate) fn state_columns(state: &CallState) -> (&'static str, Option<&[u8]>) 
     }
 }
 
-/// Reads a record from the rows of one statement: its columns in each, one row for each of its calls, or one in which
-/// `call_name` is NULL.
+/// Reads records from the rows of one statement: a record's columns in each, one row for each of its calls, or one in
+/// which `call_name` is NULL. The rows of one record follow each other.
 ///
 /// # Errors
 /// The first column that does not read.
-pub(crate) fn record<R: Row>(rows: &[R], tick: Tick) -> Result<Option<Record>, Trouble>
+pub(crate) fn records<R: Row>(rows: &[R], tick: Tick) -> Result<Vec<Record>, Trouble>
 where
     for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
     for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
     for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
     &'static str: ColumnIndex<R>,
 {
-    let Some(row) = rows.first() else { return Ok(None) };
-    let row = Columns { row, tick };
-    let mut calls = Vec::new();
+    let mut records: Vec<Record> = Vec::new();
     for row in rows {
-        calls.extend(Columns { row, tick }.call()?);
+        let row = Columns { row, tick };
+        let scope = row.scope()?;
+        let call = row.call()?;
+        match records.last_mut() {
+            Some(record) if record.scope == scope => record.calls.extend(call),
+            _ => records.push(Record { calls: Vec::from_iter(call), ..row.record(scope)? }),
+        }
     }
-    Ok(Some(Record {
-        scope: row.scope()?,
-        hash: row.hash()?,
-        fence: Fence::from_stored(row.positive("fence")?),
-        owner: OwnerToken::from_stored(row.parse("owner_token", |bytes: Vec<u8>| bytes.try_into().ok())?),
-        revision: Revision::from_stored(row.positive("revision")?),
-        attempts: row.parse("attempts", |number: i64| number.try_into().ok())?,
-        created_at: row.instant("created_at")?,
-        status: row.status()?,
-        calls,
-        resource: row.resource()?,
-    }))
+    Ok(records)
+}
+
+/// Reads a key: `tenant_id`, `operation_name`, `idempotency_key`.
+///
+/// # Errors
+/// The first column that does not read.
+pub(crate) fn scope<R: Row>(row: &R, tick: Tick) -> Result<Scope, Trouble>
+where
+    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
+    &'static str: ColumnIndex<R>,
+{
+    Columns { row, tick }.scope()
+}
+
+/// Reads one thing that was learned: `downstream_key`, `source`, `state`, `outcome`.
+///
+/// # Errors
+/// The first column that does not read.
+pub(crate) fn evidence<R: Row>(row: &R, tick: Tick) -> Result<Evidence, Trouble>
+where
+    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
+    &'static str: ColumnIndex<R>,
+{
+    let row = Columns { row, tick };
+    let key = DownstreamKey::from_stored(row.needed("downstream_key")?);
+    Ok(Evidence { key, source: row.needed("source")?, state: row.state()? })
+}
+
+/// Reads one row of the audit about a record: its scope, `action`, `actor`, `reason`.
+///
+/// # Errors
+/// The first column that does not read.
+pub(crate) fn audit<R: Row>(row: &R, tick: Tick) -> Result<AuditEntry, Trouble>
+where
+    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
+    for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
+    &'static str: ColumnIndex<R>,
+{
+    let row = Columns { row, tick };
+    let [action, actor, reason] = [row.needed("action")?, row.needed("actor")?, row.needed("reason")?];
+    Ok(AuditEntry { scope: Some(row.scope()?), action, actor, reason })
 }
 
 /// One row, read by the names of its columns.
@@ -156,6 +202,24 @@ where
     for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
     &'static str: ColumnIndex<R>,
 {
+    /// The record, without its calls.
+    fn record(&self, scope: Scope) -> Result<Record, Trouble> {
+        Ok(Record {
+            scope,
+            hash: self.hash()?,
+            fence: Fence::from_stored(self.positive("fence")?),
+            owner: OwnerToken::from_stored(self.parse("owner_token", |bytes: Vec<u8>| bytes.try_into().ok())?),
+            revision: Revision::from_stored(self.positive("revision")?),
+            attempts: self.parse("attempts", |number: i64| number.try_into().ok())?,
+            ask_attempts: self.parse("ask_attempts", |number: i64| number.try_into().ok())?,
+            created_at: self.instant("created_at")?,
+            status: self.status()?,
+            calls: Vec::new(),
+            resource: self.resource()?,
+            checkpoint: self.checkpoint()?,
+        })
+    }
+
     fn scope(&self) -> Result<Scope, Trouble> {
         let tenant = self.parse("tenant_id", |text: String| Tenant::new(text).ok())?;
         let key = self.parse("idempotency_key", |text: String| IdempotencyKey::from_bytes(text.as_bytes()).ok())?;
@@ -176,13 +240,15 @@ where
             StatusName::FailedRetryable => Status::FailedRetryable {
                 next_attempt_at: self.instant("next_attempt_at")?,
                 expires_at: self.instant("expires_at")?,
+                purge_at: self.instant("purge_at")?,
                 parked_at: self.instant_or_null("parked_at")?,
             },
             StatusName::Unknown => Status::Unknown {
                 next_ask_at: self.instant("next_attempt_at")?,
+                locked_until: self.instant_or_null("locked_until")?,
                 parked_at: self.instant_or_null("parked_at")?,
             },
-            StatusName::Expired => Status::Expired,
+            StatusName::Expired => Status::Expired { purge_at: self.instant("purge_at")? },
         })
     }
 
@@ -192,7 +258,14 @@ where
             headers: self.parse("response_headers", |bytes: Vec<u8>| StoredResponse::headers_from_bytes(&bytes))?,
             body: self.or_null("response_body")?,
         };
-        Ok(Finished { response, at: self.instant("finished_at")?, expires_at: self.instant("expires_at")? })
+        let expires_at = self.instant("expires_at")?;
+        Ok(Finished {
+            response,
+            at: self.instant("finished_at")?,
+            expires_at,
+            body_until: self.instant_or_null("body_until")?.unwrap_or(expires_at),
+            purge_at: self.instant("purge_at")?,
+        })
     }
 
     fn resource(&self) -> Result<Option<ResourceRef>, Trouble> {
@@ -203,10 +276,26 @@ where
         }
     }
 
+    fn checkpoint(&self) -> Result<Option<Checkpoint>, Trouble> {
+        let Some(name) = self.or_null("checkpoint")? else { return Ok(None) };
+        let version = self.parse("checkpoint_version", |number: i64| number.try_into().ok())?;
+        Ok(Some(Checkpoint { name, version, data: self.needed("checkpoint_data")? }))
+    }
+
+    fn state(&self) -> Result<CallState, Trouble> {
+        let outcome = || self.needed("outcome");
+        Ok(match self.needed::<String>("state")?.as_str() {
+            OPEN => CallState::Open,
+            APPLIED => CallState::Applied(outcome()?),
+            REJECTED => CallState::Rejected(outcome()?),
+            WITHDRAWN => CallState::Withdrawn,
+            _ => return Err(Trouble::Row("state")),
+        })
+    }
+
     fn call(&self) -> Result<Option<CallRecord>, Trouble> {
         let Some(name) = self.or_null("call_name")? else { return Ok(None) };
         let span = || self.parse("class_span", |ticks: i64| self.tick.span(ticks));
-        let outcome = || self.needed("outcome");
         Ok(Some(CallRecord {
             name,
             class: match self.needed::<String>("class")?.as_str() {
@@ -216,13 +305,7 @@ where
                 _ => return Err(Trouble::Row("class")),
             },
             key: DownstreamKey::from_stored(self.needed("downstream_key")?),
-            state: match self.needed::<String>("state")?.as_str() {
-                OPEN => CallState::Open,
-                APPLIED => CallState::Applied(outcome()?),
-                REJECTED => CallState::Rejected(outcome()?),
-                WITHDRAWN => CallState::Withdrawn,
-                _ => return Err(Trouble::Row("state")),
-            },
+            state: self.state()?,
             opened_at: self.instant("opened_at")?,
         }))
     }

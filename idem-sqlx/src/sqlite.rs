@@ -1,21 +1,27 @@
 //! [`SqliteStore`]: records in an SQLite file.
 
+mod keep;
 mod options;
 mod pulse;
+mod recover;
 mod schema;
+mod sweep;
 mod write;
 mod writer;
 
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use idem_core::store::{
-    Claimed, Claiming, Fenced, Finish, Found, Guarded, NewClaim, Owning, Pulse, Seen, Step, TakeOver,
+    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, NewClaim, Owning,
+    Pulse, Recovering, Seen, Step, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
-use idem_core::{Ownership, Record, Scope, StoreError};
+use idem_core::{Ownership, Record, Scope, Store, StoreError};
+use sqlx::pool::PoolConnection;
 use sqlx::sqlite::SqlitePoolOptions;
-use sqlx::{Connection, SqlitePool};
+use sqlx::{Connection, Sqlite, SqlitePool};
 
 use crate::error::{Error, Trouble};
 
@@ -117,9 +123,13 @@ impl SqliteStore {
         self.readers.close().await;
     }
 
+    async fn reader(&self) -> Result<PoolConnection<Sqlite>, Trouble> {
+        Ok(self.readers.acquire().await?)
+    }
+
     /// One statement on a connection that only reads: whoever drops this leaves nothing behind.
     async fn read(&self, scope: &Scope) -> Result<Option<Found>, Trouble> {
-        let mut reader = self.readers.acquire().await?;
+        let mut reader = self.reader().await?;
         let now = write::now();
         Ok(write::read(&mut *reader, scope).await?.map(|record| Found { record, now }))
     }
@@ -145,8 +155,12 @@ impl Claiming for SqliteStore {
         Ok(self.writer.write(|waiting| Job::TakeOver(take.clone(), waiting)).await?)
     }
 
-    async fn strand(&self, seen: &Seen, ask_in: Duration) -> Result<Guarded, StoreError> {
-        Ok(self.writer.write(|waiting| Job::Strand(seen.clone(), ask_in, waiting)).await?)
+    async fn look(&self, scope: &Scope) -> Result<Option<Box<Found>>, StoreError> {
+        Ok(self.read(scope).await?.map(Box::new))
+    }
+
+    async fn tend(&self, seen: &Seen, to: &Tended) -> Result<Guarded, StoreError> {
+        Ok(self.writer.write(|waiting| Job::Tend(seen.clone(), *to, waiting)).await?)
     }
 }
 
@@ -162,6 +176,80 @@ impl Owning for SqliteStore {
 
     fn pulse(&self) -> Result<Box<dyn Pulse>, StoreError> {
         Ok(Box::new(SqlitePulse::new(self.options.clone(), self.file.clone())?))
+    }
+}
+
+#[async_trait]
+impl Recovering for SqliteStore {
+    async fn due(&self, grace: Duration, after: Option<&Record>, limit: u32) -> Result<Vec<Found>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(recover::due(&mut *reader, grace, after, limit).await?)
+    }
+
+    async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
+        Ok(self.writer.write(|waiting| Job::TakeToAsk(take.clone(), waiting)).await?)
+    }
+
+    async fn answer(&self, owner: &Ownership, answered: &Answered) -> Result<Fenced, StoreError> {
+        Ok(self.writer.write(|waiting| Job::Answer(owner.clone(), answered.clone(), waiting)).await?)
+    }
+
+    async fn resolve(&self, seen: &Seen, verdict: &Verdicted, audit: &AuditEntry) -> Result<Guarded, StoreError> {
+        let job = |waiting| Job::Resolve(seen.clone(), verdict.clone(), audit.clone(), waiting);
+        Ok(self.writer.write(job).await?)
+    }
+
+    async fn learn(&self, evidence: &Evidence) -> Result<Option<Scope>, StoreError> {
+        Ok(self.writer.write(|waiting| Job::Learn(evidence.clone(), waiting)).await?)
+    }
+
+    async fn learned(&self, scope: &Scope) -> Result<Vec<Evidence>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(recover::learned(&mut *reader, scope).await?)
+    }
+}
+
+#[async_trait]
+impl Sweeping for SqliteStore {
+    async fn sweep(&self, order: SweepOrder) -> Result<Swept, StoreError> {
+        Ok(self.writer.write(|waiting| Job::Sweep(order, waiting)).await?)
+    }
+}
+
+#[async_trait]
+impl Keeping for SqliteStore {
+    async fn contracts(&self, operation: &str, version: u32) -> Result<Vec<String>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(keep::contracts(&mut *reader, operation, version).await?)
+    }
+
+    async fn add_contract(&self, operation: &str, version: u32, number: u32, text: &str) -> Result<bool, StoreError> {
+        let job = |waiting| Job::AddContract(operation.to_owned(), version, number, text.to_owned(), waiting);
+        Ok(self.writer.write(job).await?)
+    }
+
+    async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        let job = |waiting| Job::SettleSetting(name.to_owned(), value.to_owned(), waiting);
+        Ok(self.writer.write(job).await?)
+    }
+
+    async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+        Ok(self.writer.write(|waiting| Job::Audit(entry.clone(), waiting)).await?)
+    }
+
+    async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(keep::audited(&mut *reader, scope).await?)
+    }
+}
+
+impl Store for SqliteStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        None
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

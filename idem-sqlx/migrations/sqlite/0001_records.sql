@@ -21,6 +21,7 @@ CREATE TABLE idempotency_requests (
     fence                   INTEGER NOT NULL CHECK (fence > 0),
     owner_token             BLOB    NOT NULL CHECK (length(owner_token) = 16),
     revision                INTEGER NOT NULL CHECK (revision > 0),
+    -- Of the owner (in_progress), or of the worker that asks the providers (unknown_requires_recovery).
     locked_until            INTEGER,
 
     -- The answer, byte by byte. response_body is NULL where it was too large to keep; an empty body is an empty BLOB.
@@ -33,12 +34,14 @@ CREATE TABLE idempotency_requests (
     resource_id             TEXT,
     error_code              TEXT,
     checkpoint              TEXT,
+    checkpoint_version      INTEGER,
     checkpoint_data         BLOB,
 
     attempts                INTEGER NOT NULL,
     ask_attempts            INTEGER NOT NULL DEFAULT 0,
     -- When the work may run again (failed_retryable), or when the providers are asked (unknown_requires_recovery).
     next_attempt_at         INTEGER,
+    -- Since when only a person can help.
     parked_at               INTEGER,
 
     codec_key_id            TEXT,
@@ -47,19 +50,42 @@ CREATE TABLE idempotency_requests (
     -- Set with the first announcement; calls are looked for only where it is set.
     first_call_at           INTEGER,
     finished_at             INTEGER,
+    -- End of the replay window.
     expires_at              INTEGER,
+    -- Until when the body is kept; NULL: until the window ends.
+    body_until              INTEGER,
+    -- When what is left of an expired record goes too.
     purge_at                INTEGER,
+
+    -- Since when nobody cares for the record; see the index below.
+    due_at                  INTEGER GENERATED ALWAYS AS (CASE status
+        WHEN 'in_progress' THEN locked_until
+        WHEN 'failed_retryable' THEN iif(first_call_at IS NULL, NULL, next_attempt_at)
+        WHEN 'unknown_requires_recovery' THEN max(next_attempt_at, coalesce(locked_until, next_attempt_at))
+    END) VIRTUAL,
 
     PRIMARY KEY (tenant_id, operation_name, idempotency_key),
     CHECK (status <> 'in_progress' OR locked_until IS NOT NULL),
     CHECK (status NOT IN ('completed', 'failed_replayable') OR (response_status IS NOT NULL
-        AND response_headers IS NOT NULL AND finished_at IS NOT NULL AND expires_at IS NOT NULL)),
-    CHECK (status <> 'failed_retryable' OR (next_attempt_at IS NOT NULL AND expires_at IS NOT NULL)),
-    CHECK (status <> 'unknown_requires_recovery' OR next_attempt_at IS NOT NULL)
+        AND response_headers IS NOT NULL AND finished_at IS NOT NULL AND expires_at IS NOT NULL
+        AND purge_at IS NOT NULL)),
+    CHECK (status <> 'failed_retryable'
+        OR (next_attempt_at IS NOT NULL AND expires_at IS NOT NULL AND purge_at IS NOT NULL)),
+    CHECK (status <> 'unknown_requires_recovery' OR next_attempt_at IS NOT NULL),
+    CHECK (status <> 'expired' OR (purge_at IS NOT NULL AND expires_at IS NULL))
 ) STRICT;
 
--- For the sweep. No index names the status: every claim and every completion would have to write it.
-CREATE INDEX idempotency_requests_expiry ON idempotency_requests (expires_at);
+-- For recovery: what is in progress, failed with a call, or unknown. A settled record is in no page of it, so it
+-- stays as small as the work at hand, and the pages that claims and completions write are always the same few.
+CREATE INDEX idempotency_requests_due ON idempotency_requests (due_at) WHERE due_at IS NOT NULL;
+
+-- For the sweep: windows that are over, bodies that go before their window ends, and what is left of expired records,
+-- those that ever announced a call apart. Only the first is written with a completion.
+CREATE INDEX idempotency_requests_expiry ON idempotency_requests (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX idempotency_requests_bodies ON idempotency_requests (body_until)
+    WHERE body_until IS NOT NULL AND response_body IS NOT NULL;
+CREATE INDEX idempotency_requests_purge ON idempotency_requests ((first_call_at IS NULL), purge_at)
+    WHERE expires_at IS NULL AND purge_at IS NOT NULL;
 
 -- Announced calls, in the order of their first announcement (call_id). No cascade: a record that ever opened a call
 -- is not deleted by accident.
@@ -87,45 +113,50 @@ CREATE TABLE idempotency_calls (
     CHECK ((state IN ('applied', 'rejected')) = (outcome IS NOT NULL))
 ) STRICT;
 
--- What arrived late: an old owner's outcome, a provider's webhook. Only ever added to.
+-- What was learned from outside: an old owner's late outcome, a provider's webhook. Only ever added to, and gone with
+-- its record.
 CREATE TABLE idempotency_evidence (
     evidence_id    INTEGER PRIMARY KEY,
     downstream_key TEXT    NOT NULL,
     source         TEXT    NOT NULL,
-    outcome        BLOB    NOT NULL,
-    received_at    INTEGER NOT NULL
+    state          TEXT    NOT NULL CHECK (state IN ('applied', 'rejected', 'withdrawn')),
+    outcome        BLOB,
+    received_at    INTEGER NOT NULL,
+
+    CHECK ((state = 'withdrawn') = (outcome IS NULL))
 ) STRICT;
 
 CREATE INDEX idempotency_evidence_key ON idempotency_evidence (downstream_key);
 
--- What operators did, and why. Only ever added to.
+-- What people did, and why. Only ever added to; it outlives the records it speaks of.
 CREATE TABLE idempotency_audit (
     audit_id        INTEGER PRIMARY KEY,
     tenant_id       TEXT,
     operation_name  TEXT,
     idempotency_key TEXT,
-    actor           TEXT    NOT NULL,
     action          TEXT    NOT NULL,
+    actor           TEXT    NOT NULL,
     reason          TEXT    NOT NULL,
-    detail          TEXT,
     acted_at        INTEGER NOT NULL
 ) STRICT;
 
--- The contract that wrote the live records of one operation and version.
+CREATE INDEX idempotency_audit_record ON idempotency_audit (tenant_id, operation_name, idempotency_key)
+    WHERE tenant_id IS NOT NULL;
+
+-- The contracts that this database has seen for each version of an operation, in the order in which they came.
 CREATE TABLE idempotency_contracts (
     operation_name TEXT    NOT NULL CHECK (operation_name <> ''),
     version        INTEGER NOT NULL CHECK (version > 0),
-    form           INTEGER NOT NULL CHECK (form > 0),
+    number         INTEGER NOT NULL CHECK (number >= 0),
     contract       TEXT    NOT NULL,
-    first_seen_at  INTEGER NOT NULL,
-    last_seen_at   INTEGER NOT NULL,
+    added_at       INTEGER NOT NULL,
 
-    PRIMARY KEY (operation_name, version, contract)
+    PRIMARY KEY (operation_name, version, number)
 ) STRICT;
 
--- The namespace, the worker's sign of life.
+-- Values that must not change while records live: the namespace.
 CREATE TABLE idempotency_settings (
     name       TEXT    NOT NULL PRIMARY KEY CHECK (name <> ''),
     value      TEXT    NOT NULL,
-    updated_at INTEGER NOT NULL
+    settled_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

@@ -1,10 +1,12 @@
-//! The writes, each on a connection that holds the write lock. They say in SQL what `idem_core::transition` says in
-//! Rust.
+//! The writes of requests and owners, each on a connection that holds the write lock. They say in SQL what
+//! `idem_core::transition` says in Rust.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use idem_core::store::{Claimed, ClosedCall, Fenced, Finish, Found, Guarded, NewCall, NewClaim, Seen, Step, TakeOver};
-use idem_core::{Ownership, Record, Scope};
+use idem_core::store::{
+    Claimed, ClosedCall, End, Fenced, Finish, Found, Guarded, NewCall, NewClaim, Seen, Step, TakeOver,
+};
+use idem_core::{Ownership, Record, ResourceRef, Scope};
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{Executor, Sqlite, SqliteConnection, query::Query};
 
@@ -34,7 +36,7 @@ pub(super) async fn claim(tx: &mut SqliteConnection, claim: &NewClaim) -> Result
 /// T8, T15
 pub(super) async fn take_over(tx: &mut SqliteConnection, take: &TakeOver) -> Result<Guarded, Trouble> {
     let now = now();
-    let taken = seen(TAKE_OVER, &take.seen, now)?
+    let taken = seen(scoped(TAKE_OVER, &take.seen.scope).bind(TICK.count(now)), &take.seen)?
         .bind(&take.owner.as_bytes()[..])
         .bind(TICK.count_after(now, take.lease))
         .execute(&mut *tx)
@@ -42,26 +44,19 @@ pub(super) async fn take_over(tx: &mut SqliteConnection, take: &TakeOver) -> Res
     guarded(tx, taken.rows_affected(), &take.seen.scope, now).await
 }
 
-/// T9
-pub(super) async fn strand(tx: &mut SqliteConnection, what: &Seen, ask_in: Duration) -> Result<Guarded, Trouble> {
-    let now = now();
-    let stranded = seen(STRAND, what, now)?.bind(TICK.count_after(now, ask_in)).execute(&mut *tx).await?;
-    guarded(tx, stranded.rows_affected(), &what.scope, now).await
-}
-
 /// T3
 pub(super) async fn step(tx: &mut SqliteConnection, owner: &Ownership, step: &Step) -> Result<Fenced, Trouble> {
     let now = now();
-    let resource = step.resource.as_ref();
-    let stepped = owned(STEP, owner, now)?
-        .bind(resource.map(|resource| resource.kind.as_str()))
-        .bind(resource.map(|resource| resource.id.as_str()))
+    let checkpoint = step.checkpoint.as_ref();
+    let query = owned(scoped(STEP, &owner.scope).bind(TICK.count(now)), owner)?
         .bind(TICK.count_after(now, step.lease))
         .bind(step.open.is_some())
-        .execute(&mut *tx)
-        .await?;
+        .bind(checkpoint.map(|checkpoint| checkpoint.name.as_str()))
+        .bind(checkpoint.map(|checkpoint| i64::from(checkpoint.version)))
+        .bind(checkpoint.map(|checkpoint| checkpoint.data.as_slice()));
+    let stepped = resource(query, step.resource.as_ref()).execute(&mut *tx).await?;
     if stepped.rows_affected() == 1 {
-        close(tx, owner, &step.closed, now).await?;
+        close(tx, &owner.scope, owner.fence.get(), &step.closed, now).await?;
         if let Some(call) = &step.open {
             open(tx, owner, call, now).await?;
         }
@@ -71,25 +66,25 @@ pub(super) async fn step(tx: &mut SqliteConnection, owner: &Ownership, step: &St
 
 /// T4 to T7
 pub(super) async fn finish(tx: &mut SqliteConnection, owner: &Ownership, finish: &Finish) -> Result<Fenced, Trouble> {
+    end(tx, FINISH, owner, &finish.end, finish.resource.as_ref(), &finish.closed).await
+}
+
+/// What an owner, or a worker that asked, ends: `sql` says whose.
+pub(super) async fn end(
+    tx: &mut SqliteConnection,
+    sql: &'static str,
+    owner: &Ownership,
+    end: &End,
+    made: Option<&ResourceRef>,
+    closed: &[ClosedCall],
+) -> Result<Fenced, Trouble> {
     let now = now();
-    let resource = finish.resource.as_ref();
-    let end = EndColumns::of(&finish.end, now, TICK);
-    let finished = owned(FINISH, owner, now)?
-        .bind(resource.map(|resource| resource.kind.as_str()))
-        .bind(resource.map(|resource| resource.id.as_str()))
-        .bind(end.status)
-        .bind(end.response_status)
-        .bind(end.response_headers)
-        .bind(end.response_body)
-        .bind(end.finished_at)
-        .bind(end.expires_at)
-        .bind(end.next_attempt_at)
-        .execute(&mut *tx)
-        .await?;
-    if finished.rows_affected() == 1 {
-        close(tx, owner, &finish.closed, now).await?;
+    let query = ended(scoped(sql, &owner.scope).bind(TICK.count(now)), end, now);
+    let rows = resource(owned(query, owner)?, made).execute(&mut *tx).await?.rows_affected();
+    if rows == 1 {
+        close(tx, &owner.scope, owner.fence.get(), closed, now).await?;
     }
-    fenced(tx, finished.rows_affected(), &owner.scope, now).await
+    fenced(tx, rows, &owner.scope, now).await
 }
 
 /// The record of `scope` with its calls, in one statement, so that they belong to one moment.
@@ -97,22 +92,24 @@ pub(super) async fn read<'c>(
     from: impl Executor<'c, Database = Sqlite>,
     scope: &Scope,
 ) -> Result<Option<Record>, Trouble> {
-    row::record(&scoped(READ, scope).fetch_all(from).await?, TICK)
+    Ok(row::records(&scoped(READ, scope).fetch_all(from).await?, TICK)?.pop())
 }
 
-async fn close(
+/// Closes calls that are open, under the fence of who says so.
+pub(super) async fn close(
     tx: &mut SqliteConnection,
-    owner: &Ownership,
+    scope: &Scope,
+    fence: u64,
     closed: &[ClosedCall],
     now: SystemTime,
 ) -> Result<(), Trouble> {
     for call in closed {
         let (state, outcome) = state_columns(&call.state);
-        scoped(CLOSE, &owner.scope)
+        scoped(CLOSE, scope)
             .bind(call.name.as_str())
             .bind(state)
             .bind(outcome)
-            .bind(number(owner.fence.get())?)
+            .bind(number(fence)?)
             .bind(TICK.count(now))
             .execute(&mut *tx)
             .await?;
@@ -134,7 +131,12 @@ async fn open(tx: &mut SqliteConnection, owner: &Ownership, call: &NewCall, now:
     Ok(())
 }
 
-async fn guarded(tx: &mut SqliteConnection, rows: u64, scope: &Scope, now: SystemTime) -> Result<Guarded, Trouble> {
+pub(super) async fn guarded(
+    tx: &mut SqliteConnection,
+    rows: u64,
+    scope: &Scope,
+    now: SystemTime,
+) -> Result<Guarded, Trouble> {
     if rows == 1 {
         return Ok(Guarded::Written { now });
     }
@@ -142,32 +144,33 @@ async fn guarded(tx: &mut SqliteConnection, rows: u64, scope: &Scope, now: Syste
     Ok(Guarded::Changed(record.map(|record| Box::new(Found { record, now }))))
 }
 
-async fn fenced(tx: &mut SqliteConnection, rows: u64, scope: &Scope, now: SystemTime) -> Result<Fenced, Trouble> {
+pub(super) async fn fenced(
+    tx: &mut SqliteConnection,
+    rows: u64,
+    scope: &Scope,
+    now: SystemTime,
+) -> Result<Fenced, Trouble> {
     Ok(match guarded(tx, rows, scope, now).await? {
         Guarded::Written { now } => Fenced::Written { now },
         Guarded::Changed(found) => Fenced::Refused(found),
     })
 }
 
-type Bound<'q> = Query<'q, Sqlite, SqliteArguments>;
+pub(super) type Bound<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 /// ?1 to ?3: the key.
-fn scoped<'q>(sql: &'static str, scope: &'q Scope) -> Bound<'q> {
+pub(super) fn scoped<'q>(sql: &'static str, scope: &'q Scope) -> Bound<'q> {
     sqlx::query(sql).bind(scope.tenant().as_str()).bind(scope.operation()).bind(scope.key().as_str())
 }
 
-/// ?4: now. ?5 and ?6: what an owner must show.
-fn owned<'q>(sql: &'static str, owner: &'q Ownership, now: SystemTime) -> Result<Bound<'q>, Trouble> {
-    Ok(scoped(sql, &owner.scope)
-        .bind(TICK.count(now))
-        .bind(number(owner.fence.get())?)
-        .bind(&owner.owner.as_bytes()[..]))
+/// Two: what an owner must show.
+pub(super) fn owned<'q>(query: Bound<'q>, owner: &'q Ownership) -> Result<Bound<'q>, Trouble> {
+    Ok(query.bind(number(owner.fence.get())?).bind(&owner.owner.as_bytes()[..]))
 }
 
-/// ?4: now. ?5 to ?10: what was seen.
-fn seen<'q>(sql: &'static str, seen: &'q Seen, now: SystemTime) -> Result<Bound<'q>, Trouble> {
-    Ok(scoped(sql, &seen.scope)
-        .bind(TICK.count(now))
+/// Six: what was seen.
+pub(super) fn seen<'q>(query: Bound<'q>, seen: &'q Seen) -> Result<Bound<'q>, Trouble> {
+    Ok(query
         .bind(number(seen.fence.get())?)
         .bind(number(seen.revision.get())?)
         .bind(&seen.hash.digest()[..])
@@ -176,12 +179,51 @@ fn seen<'q>(sql: &'static str, seen: &'q Seen, now: SystemTime) -> Result<Bound<
         .bind(seen.status.as_str()))
 }
 
+/// Nine: how it ended.
+pub(super) fn ended<'q>(query: Bound<'q>, end: &'q End, now: SystemTime) -> Bound<'q> {
+    let end = EndColumns::of(end, now, TICK);
+    query
+        .bind(end.status)
+        .bind(end.response_status)
+        .bind(end.response_headers)
+        .bind(end.response_body)
+        .bind(end.finished_at)
+        .bind(end.expires_at)
+        .bind(end.body_until)
+        .bind(end.purge_at)
+        .bind(end.next_attempt_at)
+}
+
+/// Two: what the command made.
+pub(super) fn resource<'q>(query: Bound<'q>, resource: Option<&'q ResourceRef>) -> Bound<'q> {
+    let resource = resource.map(|resource| (resource.kind.as_str(), resource.id.as_str()));
+    query.bind(resource.map(|(kind, _)| kind)).bind(resource.map(|(_, id)| id))
+}
+
 /// SQLite's integers are signed; a number beyond them was never read from it.
-fn number(number: u64) -> Result<i64, Trouble> {
+pub(super) fn number(number: u64) -> Result<i64, Trouble> {
     i64::try_from(number).map_err(|_| Trouble::Row("fence"))
 }
 
 pub(super) const TICK: Tick = Tick::MILLISECOND;
+
+/// Writes an end: ?4 now, ?5 to ?13 the end's columns; from ?14 on `guard`'s own.
+macro_rules! write_end {
+    ($more:literal, $guard:literal) => {
+        concat!(
+            "
+UPDATE idempotency_requests SET
+    status = ?5, response_status = ?6, response_headers = ?7, response_body = ?8, finished_at = ?9, expires_at = ?10,
+    body_until = ?11, purge_at = ?12, next_attempt_at = ?13, locked_until = NULL, parked_at = NULL,
+    revision = revision + 1, updated_at = ?4",
+            $more,
+            "
+WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3",
+            $guard
+        )
+    };
+}
+pub(super) use write_end;
 
 const INSERT: &str = "
 INSERT INTO idempotency_requests (
@@ -190,48 +232,51 @@ INSERT INTO idempotency_requests (
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'in_progress', 1, ?7, 1, 1, ?8, ?9, ?9)
 ON CONFLICT (tenant_id, operation_name, idempotency_key) DO NOTHING";
 
-const READ: &str = "
-SELECT r.tenant_id, r.operation_name, r.idempotency_key, r.request_hash, r.hash_form, r.hash_version, r.status, r.fence,
+/// The columns of a record and of one of its calls.
+macro_rules! record_columns {
+    () => {
+        "r.tenant_id, r.operation_name, r.idempotency_key, r.request_hash, r.hash_form, r.hash_version, r.status, r.fence,
     r.owner_token, r.revision, r.locked_until, r.response_status, r.response_headers, r.response_body, r.resource_type,
-    r.resource_id, r.attempts, r.next_attempt_at, r.parked_at, r.created_at, r.finished_at, r.expires_at,
-    c.call_name, c.class, c.class_span, c.downstream_key, c.state, c.opened_at, c.outcome
+    r.resource_id, r.checkpoint, r.checkpoint_version, r.checkpoint_data, r.attempts, r.ask_attempts, r.next_attempt_at,
+    r.parked_at, r.created_at, r.finished_at, r.expires_at, r.body_until, r.purge_at,
+    c.call_name, c.class, c.class_span, c.downstream_key, c.state, c.opened_at, c.outcome"
+    };
+}
+pub(super) use record_columns;
+
+const READ: &str = concat!(
+    "SELECT ",
+    record_columns!(),
+    "
 FROM idempotency_requests r
 LEFT JOIN idempotency_calls c ON r.first_call_at IS NOT NULL AND c.tenant_id = r.tenant_id
     AND c.operation_name = r.operation_name AND c.idempotency_key = r.idempotency_key
 WHERE r.tenant_id = ?1 AND r.operation_name = ?2 AND r.idempotency_key = ?3
-ORDER BY c.call_id";
+ORDER BY c.call_id"
+);
 
 const TAKE_OVER: &str = "
 UPDATE idempotency_requests SET
     status = 'in_progress', fence = fence + 1, owner_token = ?11, revision = revision + 1, attempts = attempts + 1,
-    locked_until = ?12, next_attempt_at = NULL, expires_at = NULL, parked_at = NULL, updated_at = ?4
+    ask_attempts = 0, locked_until = ?12, next_attempt_at = NULL, expires_at = NULL, purge_at = NULL, parked_at = NULL,
+    updated_at = ?4
 WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
     AND fence = ?5 AND revision = ?6 AND request_hash = ?7 AND hash_form = ?8 AND hash_version = ?9 AND status = ?10
     AND CASE status WHEN 'in_progress' THEN locked_until <= ?4 WHEN 'failed_retryable' THEN next_attempt_at <= ?4 END";
 
-const STRAND: &str = "
-UPDATE idempotency_requests SET
-    status = 'unknown_requires_recovery', revision = revision + 1, locked_until = NULL, next_attempt_at = ?11,
-    parked_at = NULL, updated_at = ?4
-WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
-    AND fence = ?5 AND revision = ?6 AND request_hash = ?7 AND hash_form = ?8 AND hash_version = ?9 AND status = ?10
-    AND status = 'in_progress' AND locked_until <= ?4";
-
 const STEP: &str = "
 UPDATE idempotency_requests SET
-    revision = revision + 1, resource_type = coalesce(?7, resource_type), resource_id = coalesce(?8, resource_id),
-    locked_until = ?9, first_call_at = CASE WHEN ?10 THEN coalesce(first_call_at, ?4) ELSE first_call_at END,
-    updated_at = ?4
+    locked_until = ?7, first_call_at = CASE WHEN ?8 THEN coalesce(first_call_at, ?4) ELSE first_call_at END,
+    checkpoint = coalesce(?9, checkpoint), checkpoint_version = coalesce(?10, checkpoint_version),
+    checkpoint_data = coalesce(?11, checkpoint_data), resource_type = coalesce(?12, resource_type),
+    resource_id = coalesce(?13, resource_id), revision = revision + 1, updated_at = ?4
 WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
     AND fence = ?5 AND owner_token = ?6 AND status = 'in_progress'";
 
-const FINISH: &str = "
-UPDATE idempotency_requests SET
-    status = ?9, revision = revision + 1, resource_type = coalesce(?7, resource_type),
-    resource_id = coalesce(?8, resource_id), locked_until = NULL, response_status = ?10, response_headers = ?11,
-    response_body = ?12, finished_at = ?13, expires_at = ?14, next_attempt_at = ?15, parked_at = NULL, updated_at = ?4
-WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
-    AND fence = ?5 AND owner_token = ?6 AND status = 'in_progress'";
+const FINISH: &str = write_end!(
+    ", resource_type = coalesce(?16, resource_type), resource_id = coalesce(?17, resource_id)",
+    " AND fence = ?14 AND owner_token = ?15 AND status = 'in_progress'"
+);
 
 /// A call that is closed stays as it was closed first.
 const CLOSE: &str = "
@@ -248,13 +293,17 @@ ON CONFLICT (tenant_id, operation_name, idempotency_key, call_name) DO UPDATE SE
     opened_at = excluded.opened_at, closed_at = NULL
 WHERE state = 'withdrawn'";
 
+/// Every statement, for the test of their plans.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, READ, TAKE_OVER, STEP, FINISH, CLOSE, OPEN];
+
 #[cfg(test)]
 mod tests {
     use sqlx::{AssertSqlSafe, Row};
 
     use super::*;
     use crate::sqlite::options::SqliteOptions;
-    use crate::sqlite::{pulse, schema};
+    use crate::sqlite::{keep, pulse, recover, schema, sweep};
 
     #[tokio::test]
     async fn every_statement_finds_its_rows_by_an_index() {
@@ -262,7 +311,8 @@ mod tests {
         let file = directory.path().join("idem.db");
         let mut connection = schema::connect(&SqliteOptions::new(&file), &file, true).await.unwrap();
         schema::migrate(&mut connection).await.unwrap();
-        for statement in [INSERT, READ, TAKE_OVER, STRAND, STEP, FINISH, CLOSE, OPEN, pulse::RENEW] {
+        let elsewhere = [recover::STATEMENTS, sweep::STATEMENTS, keep::STATEMENTS, &[pulse::RENEW]].concat();
+        for statement in STATEMENTS.iter().chain(&elsewhere) {
             let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
             for row in sqlx::query(explain).fetch_all(&mut connection).await.unwrap() {
                 let plan: String = row.get("detail");

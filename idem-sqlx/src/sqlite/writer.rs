@@ -6,16 +6,18 @@
 //! committed: two owners.) The thread is not one of the application's runtime, which handlers may block or shut down.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use idem_core::Ownership;
-use idem_core::store::{Claimed, Fenced, Finish, Guarded, NewClaim, Seen, Step, TakeOver};
+use idem_core::store::{
+    Answered, AuditEntry, Claimed, Evidence, Fenced, Finish, Guarded, NewClaim, Seen, Step, SweepOrder, Swept,
+    TakeOver, Tended, Verdicted,
+};
+use idem_core::{Ownership, Scope};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{Error, Trouble};
 use crate::sqlite::options::SqliteOptions;
-use crate::sqlite::write;
+use crate::sqlite::{keep, recover, sweep, write};
 
 /// The queue's other end. When the last clone is gone, the writer ends, after what is queued.
 #[derive(Debug, Clone)]
@@ -27,9 +29,17 @@ pub(super) struct Writer {
 pub(super) enum Job {
     Claim(NewClaim, Waiting<Option<Claimed>>),
     TakeOver(TakeOver, Waiting<Guarded>),
-    Strand(Seen, Duration, Waiting<Guarded>),
     Step(Ownership, Step, Waiting<Fenced>),
     Finish(Ownership, Finish, Waiting<Fenced>),
+    Tend(Seen, Tended, Waiting<Guarded>),
+    TakeToAsk(TakeOver, Waiting<Guarded>),
+    Answer(Ownership, Answered, Waiting<Fenced>),
+    Resolve(Seen, Verdicted, AuditEntry, Waiting<Guarded>),
+    Learn(Evidence, Waiting<Option<Scope>>),
+    Sweep(SweepOrder, Waiting<Swept>),
+    AddContract(String, u32, u32, String, Waiting<bool>),
+    SettleSetting(String, String, Waiting<String>),
+    Audit(AuditEntry, Waiting<()>),
     Close(Waiting<()>),
 }
 
@@ -72,12 +82,10 @@ impl Desk {
                 Job::Claim(_, waiting) if waiting.is_closed() => {}
                 Job::TakeOver(_, waiting) if waiting.is_closed() => {}
                 Job::Step(_, _, waiting) if waiting.is_closed() => {}
+                Job::TakeToAsk(_, waiting) if waiting.is_closed() => {}
                 Job::Claim(claim, waiting) => self.write(waiting, async |tx| write::claim(tx, &claim).await).await,
                 Job::TakeOver(take, waiting) => {
                     self.write(waiting, async |tx| write::take_over(tx, &take).await).await;
-                }
-                Job::Strand(seen, ask_in, waiting) => {
-                    self.write(waiting, async |tx| write::strand(tx, &seen, ask_in).await).await;
                 }
                 Job::Step(owner, step, waiting) => {
                     self.write(waiting, async |tx| write::step(tx, &owner, &step).await).await;
@@ -86,6 +94,30 @@ impl Desk {
                 Job::Finish(owner, finish, waiting) => {
                     self.write(waiting, async |tx| write::finish(tx, &owner, &finish).await).await;
                 }
+                Job::Tend(seen, to, waiting) => {
+                    self.write(waiting, async |tx| recover::tend(tx, &seen, &to).await).await;
+                }
+                Job::TakeToAsk(take, waiting) => {
+                    self.write(waiting, async |tx| recover::take_to_ask(tx, &take).await).await;
+                }
+                Job::Answer(owner, answered, waiting) => {
+                    self.write(waiting, async |tx| recover::answer(tx, &owner, &answered).await).await;
+                }
+                Job::Resolve(seen, verdict, audit, waiting) => {
+                    self.write(waiting, async |tx| recover::resolve(tx, &seen, &verdict, &audit).await).await;
+                }
+                Job::Learn(evidence, waiting) => {
+                    self.write(waiting, async |tx| recover::learn(tx, &evidence).await).await;
+                }
+                Job::Sweep(order, waiting) => self.write(waiting, async |tx| sweep::sweep(tx, order).await).await,
+                Job::AddContract(operation, version, number, text, waiting) => {
+                    let add = async |tx: &mut _| keep::add_contract(tx, &operation, version, number, &text).await;
+                    self.write(waiting, add).await;
+                }
+                Job::SettleSetting(name, value, waiting) => {
+                    self.write(waiting, async |tx| keep::settle_setting(tx, &name, &value).await).await;
+                }
+                Job::Audit(entry, waiting) => self.write(waiting, async |tx| keep::audit(tx, &entry).await).await,
                 Job::Close(waiting) => {
                     queue.close();
                     self.hang_up().await;

@@ -1,0 +1,91 @@
+//! Contracts, settings and the audit, in SQL.
+
+use idem_core::Scope;
+use idem_core::store::AuditEntry;
+use sqlx::{Executor, Row, Sqlite, SqliteConnection};
+
+use crate::error::Trouble;
+use crate::row;
+use crate::sqlite::write::{TICK, now, scoped};
+
+pub(super) async fn contracts<'c>(
+    from: impl Executor<'c, Database = Sqlite>,
+    operation: &str,
+    version: u32,
+) -> Result<Vec<String>, Trouble> {
+    let rows = sqlx::query(CONTRACTS).bind(operation).bind(i64::from(version)).fetch_all(from).await?;
+    rows.iter().map(|row| row.try_get(0).map_err(|_| Trouble::Row("contract"))).collect()
+}
+
+/// Only at the next place, which nobody has taken.
+pub(super) async fn add_contract(
+    tx: &mut SqliteConnection,
+    operation: &str,
+    version: u32,
+    number: u32,
+    text: &str,
+) -> Result<bool, Trouble> {
+    let added = sqlx::query(ADD_CONTRACT)
+        .bind(operation)
+        .bind(i64::from(version))
+        .bind(i64::from(number))
+        .bind(text)
+        .bind(TICK.count(now()))
+        .execute(tx)
+        .await?;
+    Ok(added.rows_affected() == 1)
+}
+
+pub(super) async fn settle_setting(tx: &mut SqliteConnection, name: &str, value: &str) -> Result<String, Trouble> {
+    sqlx::query(SETTLE).bind(name).bind(value).bind(TICK.count(now())).execute(&mut *tx).await?;
+    let row = sqlx::query(SETTING).bind(name).fetch_one(tx).await?;
+    row.try_get(0).map_err(|_| Trouble::Row("value"))
+}
+
+pub(super) async fn audit(tx: &mut SqliteConnection, entry: &AuditEntry) -> Result<(), Trouble> {
+    let scope = entry.scope.as_ref();
+    sqlx::query(AUDIT)
+        .bind(scope.map(|scope| scope.tenant().as_str()))
+        .bind(scope.map(Scope::operation))
+        .bind(scope.map(|scope| scope.key().as_str()))
+        .bind(entry.action.as_str())
+        .bind(entry.actor.as_str())
+        .bind(entry.reason.as_str())
+        .bind(TICK.count(now()))
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn audited<'c>(
+    from: impl Executor<'c, Database = Sqlite>,
+    scope: &Scope,
+) -> Result<Vec<AuditEntry>, Trouble> {
+    scoped(AUDITED, scope).fetch_all(from).await?.iter().map(|row| row::audit(row, TICK)).collect()
+}
+
+const CONTRACTS: &str = "
+SELECT contract FROM idempotency_contracts WHERE operation_name = ?1 AND version = ?2 ORDER BY number";
+
+const ADD_CONTRACT: &str = "
+INSERT INTO idempotency_contracts (operation_name, version, number, contract, added_at)
+SELECT ?1, ?2, ?3, ?4, ?5
+WHERE ?3 = (SELECT count(*) FROM idempotency_contracts WHERE operation_name = ?1 AND version = ?2)";
+
+const SETTLE: &str = "
+INSERT INTO idempotency_settings (name, value, settled_at) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO NOTHING";
+
+const SETTING: &str = "
+SELECT value FROM idempotency_settings WHERE name = ?1";
+
+const AUDIT: &str = "
+INSERT INTO idempotency_audit (tenant_id, operation_name, idempotency_key, action, actor, reason, acted_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+
+const AUDITED: &str = "
+SELECT tenant_id, operation_name, idempotency_key, action, actor, reason FROM idempotency_audit
+WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3 ORDER BY audit_id";
+
+/// Every statement, for the test of their plans.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[CONTRACTS, ADD_CONTRACT, SETTLE, SETTING, AUDIT, AUDITED];
