@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod memory;
+mod postgres;
 mod sqlite;
 
 /// Runs one behaviour on a runtime of its own, as an application would.

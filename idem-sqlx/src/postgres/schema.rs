@@ -7,7 +7,7 @@ use sqlx::{ConnectOptions, Connection, PgConnection, Row};
 
 use crate::error::Error;
 use crate::migration::{self, Applied, Migration};
-use crate::postgres::options::{PgOptions, millis};
+use crate::postgres::options::PgOptions;
 
 const MIGRATIONS: &[Migration] = &[Migration {
     version: 1,
@@ -140,11 +140,6 @@ async fn newest(tx: &mut PgConnection) -> Result<i64, Error> {
         });
     }
     migration::newest(MIGRATIONS, applied)
-}
-
-/// Time-outs for one transaction, where the session's are not ours to set.
-pub(super) fn timeouts(options: &PgOptions) -> [String; 2] {
-    [millis(options.lock_timeout), millis(options.statement_timeout)]
 }
 
 const SERVER: &str = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,

@@ -170,7 +170,8 @@ impl Drop for Database {
 
 /// A program of PostgreSQL, from PATH or where Debian keeps it, the newest first.
 pub(crate) fn program(name: &str) -> PathBuf {
-    let in_path = std::env::var_os("PATH").into_iter().flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
+    let in_path =
+        std::env::var_os("PATH").into_iter().flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
     let mut debian: Vec<_> = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().collect();
     debian.sort_by_key(|version| version.file_name().to_string_lossy().parse::<u32>().unwrap_or(0));
     let debian = debian.into_iter().rev().map(|version| version.path().join("bin"));

@@ -60,8 +60,15 @@ SELECT ",
 pub(in crate::postgres) const END: &str = concat!(end!("0"), owner!(), " RETURNING ", micros!("updated_at"), " AS now");
 
 /// An end with calls to close, or a body for the side table.
-pub(in crate::postgres) const END_WITH_MORE: &str =
-    concat!("WITH ended AS (", end!("0"), owner!(), with_end!(), " SELECT ", micros!("updated_at"), " AS now FROM ended");
+pub(in crate::postgres) const END_WITH_MORE: &str = concat!(
+    "WITH ended AS (",
+    end!("0"),
+    owner!(),
+    with_end!(),
+    " SELECT ",
+    micros!("updated_at"),
+    " AS now FROM ended"
+);
 
 /// All live claims in one statement. A row that its owner's own transaction has locked is not waited for: nobody can
 /// take it over meanwhile.
