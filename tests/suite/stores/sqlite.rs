@@ -6,7 +6,7 @@ mod races;
 use std::time::Duration;
 
 use idem_core::store::{Claimed, Claiming, NewClaim};
-use idem_core::{CommandHash, OwnerToken, Scope, StoreError, Tenant};
+use idem_core::{CommandHash, Keep, OwnerToken, Scope, StoreError, Tenant};
 use idem_sqlx::SqliteStore;
 
 mod conformance {
@@ -56,3 +56,4 @@ fn cause(error: &StoreError) -> &'static str {
 }
 
 const LONG: Duration = Duration::from_secs(60 * 60);
+const KEEP: Keep = Keep { window: LONG, body: LONG, metadata: LONG };

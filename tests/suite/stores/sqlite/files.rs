@@ -161,6 +161,7 @@ async fn a_failed_write_leaves_nothing_of_itself() {
         closed: Vec::new(),
         open: Some(NewCall { name: "charge".into(), class: CallClass::Neither, key }),
         resource: None,
+        checkpoint: None,
         lease: LONG,
     };
     let mut owners = Vec::new();
@@ -191,7 +192,7 @@ async fn a_write_that_sqlite_rolled_back_does_not_stop_the_next() {
     let before = store.record(&claim.scope).await.unwrap();
     let owner = Ownership { scope: claim.scope, fence: Fence::FIRST, owner: claim.owner };
     let resource = Some(ResourceRef { kind: "payment".into(), id: "full".into() });
-    let step = Step { closed: Vec::new(), open: None, resource, lease: LONG };
+    let step = Step { closed: Vec::new(), open: None, resource, checkpoint: None, lease: LONG };
     assert_eq!(cause(&store.step(&owner, &step).await.unwrap_err()), "DATABASE_REFUSED");
     assert_eq!(store.record(&owner.scope).await.unwrap(), before);
     let step = Step { resource: None, ..step };

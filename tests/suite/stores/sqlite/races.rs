@@ -10,7 +10,7 @@ use idem_core::{CallClass, DownstreamKey, Fence, OwnerToken, Ownership, Scope, S
 use idem_sqlx::SqliteStore;
 use tokio::sync::Barrier;
 
-use super::{LONG, inserts, new_claim, temporary, told};
+use super::{KEEP, LONG, inserts, new_claim, temporary, told};
 
 /// One owner; the others find the record, at once and without an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -103,7 +103,7 @@ async fn failed_records_are_retried_by_one_each() {
         let claim = new_claim(&format!("key-{key}"), LONG);
         assert!(inserts(&store, &claim).await);
         let owner = Ownership { scope: claim.scope.clone(), fence: Fence::FIRST, owner: claim.owner };
-        let end = End::FailedRetryable { retry_in: Duration::ZERO, window: LONG };
+        let end = End::FailedRetryable { retry_in: Duration::ZERO, keep: KEEP };
         store.finish(&owner, &Finish { closed: Vec::new(), resource: None, end }).await.unwrap();
         one_takes_over([&store, &other], claim.scope).await;
     }
@@ -122,7 +122,7 @@ async fn an_announcement_races_a_take_over() {
         let owner = Ownership { scope: claim.scope.clone(), fence: Fence::FIRST, owner: claim.owner };
         let won = at_once(2, |racer| {
             let (store, other, owner, seen) = (store.clone(), other.clone(), owner.clone(), seen.clone());
-            let step = Step { closed: Vec::new(), open: open.clone(), resource: None, lease: LONG };
+            let step = Step { closed: Vec::new(), open: open.clone(), resource: None, checkpoint: None, lease: LONG };
             async move {
                 if racer == 0 {
                     matches!(store.step(&owner, &step).await.unwrap(), Fenced::Written { .. })
@@ -150,7 +150,7 @@ async fn cancelled_callers_leave_nothing_half_done() {
         let owner = Ownership { scope: claim.scope.clone(), fence: Fence::FIRST, owner: claim.owner };
         let work = async {
             assert!(inserts(&store, &claim).await);
-            let step = Step { closed: Vec::new(), open: None, resource: None, lease: LONG };
+            let step = Step { closed: Vec::new(), open: None, resource: None, checkpoint: None, lease: LONG };
             store.step(&owner, &step).await.unwrap();
             let end = End::Unknown { ask_in: LONG };
             store.finish(&owner, &Finish { closed: Vec::new(), resource: None, end }).await.unwrap();
@@ -203,7 +203,7 @@ async fn works_through(store: &SqliteStore, name: &str, keys: usize) -> usize {
         if inserts(store, &claim).await {
             let owner = Ownership { scope: claim.scope, fence: Fence::FIRST, owner: claim.owner };
             let response = StoredResponse { status: 201, headers: Vec::new(), body: Some(b"{}".to_vec()) };
-            let end = End::Completed { response, window: LONG };
+            let end = End::Completed { response, keep: KEEP };
             let finished = store.finish(&owner, &Finish { closed: Vec::new(), resource: None, end }).await;
             finished.unwrap_or_else(|error| panic!("{}", told(&error)));
             owned += 1;
