@@ -41,9 +41,9 @@ pub(in crate::postgres) const ADOPT: &str = "
 WITH line AS MATERIALIZED (
     SELECT at FROM idem.idempotency_progress WHERE name = 'due' FOR UPDATE SKIP LOCKED
 ), walked AS MATERIALIZED (
-    SELECT r.sweep_at, CASE WHEN r.status = 'in_progress' AND r.due_at IS NULL THEN r.ctid END AS row
+    SELECT r.sweep_at, CASE WHEN r.status = 'in_progress' AND r.due_at IS NULL THEN r.row END AS row
     FROM line, LATERAL (
-        SELECT * FROM idem.idempotency_requests q
+        SELECT q.ctid AS row, q.sweep_at, q.status, q.due_at FROM idem.idempotency_requests q
         WHERE q.sweep_at > line.at
             AND q.sweep_at <= statement_timestamp() + interval '24 hours' - $1 * interval '1 microsecond'
         ORDER BY q.sweep_at LIMIT $2) AS r
