@@ -5,6 +5,7 @@ mod builder;
 mod call;
 mod claim;
 mod conduct;
+mod transaction;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,13 +16,16 @@ pub use answer::{Answer, Original, Outcome};
 pub use builder::{ConfigError, EngineBuilder};
 pub use call::{Call, NotCalled};
 pub use claim::Claim;
+pub use transaction::{Committed, LocalClaim, NotCheckpointed, NotCommitted};
 
 use crate::calls::{CallClass, DownstreamKey, downstream_key};
 use crate::clock::Clock;
 use crate::command::IdempotentCommand;
 use crate::decide::{Decision, decide};
+use crate::events::{Event, Observer};
 use crate::heartbeat::Heartbeat;
 use crate::key::{IdempotencyKey, Scope, Tenant};
+use crate::reconciler::Settles;
 use crate::record::{Fence, OwnerToken, Ownership, Record, Status};
 use crate::reply::{Failure, Reply};
 use crate::rules::Rules;
@@ -67,6 +71,8 @@ pub(crate) struct Inner {
     calls: HashMap<(String, String), CallClass>,
     kept_headers: Vec<String>,
     call_refused: Box<dyn Fn(&str) -> Reply + Send + Sync>,
+    reconcilers: HashMap<(String, String), Arc<dyn Settles>>,
+    observer: Arc<dyn Observer>,
 }
 
 /// What a request found when it came.
@@ -105,7 +111,7 @@ impl Engine {
         let mut found = match inner.claim(&new).await? {
             Claimed::Inserted { now } => {
                 let ownership = Ownership { scope: new.scope, fence: Fence::FIRST, owner: new.owner };
-                return Ok(Begin::Run(Claim::new(inner, ownership, new.hash, 1, Vec::new(), now)));
+                return Ok(Begin::Run(Claim::new(inner, ownership, new.hash, 1, (Vec::new(), None), now)));
             }
             Claimed::Found(found) => found,
             Claimed::Held => return Ok(Begin::Decided(Answer::InProgress { retry_after: MOMENT })),
@@ -180,6 +186,45 @@ impl Engine {
     }
 }
 
+/// What recovery, retention and the worker need of an engine.
+impl Engine {
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.inner.store
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.inner.clock
+    }
+
+    pub(crate) fn observe(&self, event: &Event<'_>) {
+        self.inner.observer.observe(event);
+    }
+
+    pub(crate) fn rules_of(&self, operation: &str) -> &Rules {
+        self.inner.rules(operation)
+    }
+
+    /// The grace of the operation that has the shortest: a worker reads what is due by that, and judges each record by
+    /// its own.
+    pub(crate) fn shortest_grace(&self) -> Duration {
+        let graces = self.inner.operations.values().map(|rules| rules.grace);
+        graces.min().map_or(self.inner.rules.grace, |grace| grace.min(self.inner.rules.grace))
+    }
+
+    pub(crate) fn reconciler_of(&self, operation: &str, call: &str) -> Option<&Arc<dyn Settles>> {
+        self.inner.reconcilers.get(&(operation.to_owned(), call.to_owned()))
+    }
+
+    pub(crate) fn kept_headers(&self) -> &[String] {
+        &self.inner.kept_headers
+    }
+
+    pub(crate) fn store_failed(&self, error: &StoreError) {
+        self.observe(&Event::StoreFailed { code: error.code() });
+        tracing::warn!(code = error.code(), %error, "the store failed a worker; its next round tries again");
+    }
+}
+
 impl Inner {
     fn rules(&self, operation: &str) -> &Rules {
         self.operations.get(operation).unwrap_or(&self.rules)
@@ -199,7 +244,8 @@ impl Inner {
 
     /// The claim on a record that was there before, with what earlier attempts left in it.
     fn resume(self: &Arc<Self>, record: Record, now: std::time::SystemTime) -> Claim {
-        Claim::new(self, record.ownership(), record.hash, record.attempts, record.calls, now)
+        let left = (record.calls.clone(), record.checkpoint.clone());
+        Claim::new(self, record.ownership(), record.hash, record.attempts, left, now)
     }
 
     /// A claim whose answer was lost is sent once more: under the same owner token it cannot own twice.

@@ -22,14 +22,18 @@ pub mod decide;
 #[cfg(feature = "derive")]
 mod derive;
 mod engine;
+pub mod events;
 #[cfg(feature = "rust_decimal")]
 pub mod exact;
 pub mod hash;
 mod heartbeat;
 mod key;
 mod memory;
+mod reconciler;
 mod record;
+pub mod recovery;
 mod reply;
+pub mod retention;
 mod rules;
 #[cfg(feature = "snapshot")]
 pub mod snapshot;
@@ -37,6 +41,8 @@ pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod transition;
+#[cfg(feature = "tokio")]
+pub mod worker;
 
 pub use calls::{CallClass, CallRecord, CallState, DownstreamKey, rerunnable, resource_id};
 pub use canonical::{Canonical, Sink};
@@ -45,10 +51,14 @@ pub use command::IdempotentCommand;
 pub use contract::Contract;
 #[cfg(feature = "derive")]
 pub use derive::{Canonical, IdempotentCommand};
-pub use engine::{Answer, Begin, Call, Claim, ConfigError, Engine, EngineBuilder, NotCalled, Original, Outcome};
+pub use engine::{
+    Answer, Begin, Call, Claim, Committed, ConfigError, Engine, EngineBuilder, LocalClaim, NotCalled, NotCheckpointed,
+    NotCommitted, Original, Outcome,
+};
 pub use hash::{CommandHash, InvalidHash, Verdict};
 pub use key::{IdempotencyKey, InvalidKey, InvalidTenant, Scope, Tenant};
-pub use memory::MemoryStore;
+pub use memory::{MemoryStore, MemoryTx};
+pub use reconciler::{Reconciler, Settled, Transient};
 pub use record::{
     Checkpoint, Fence, Finished, Keep, OwnerToken, Ownership, Record, ResourceRef, Revision, Status, StatusName,
     StoredResponse,

@@ -1,5 +1,7 @@
 //! A store in memory, for tests and for work that a restart may forget.
 
+mod transaction;
+
 use std::any::Any;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,6 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+
+pub use transaction::MemoryTx;
 
 use crate::clock::{Clock, SystemClock};
 use crate::key::Scope;
@@ -35,6 +39,7 @@ struct State {
     audit: Vec<AuditEntry>,
     contracts: HashMap<(String, u32), Vec<String>>,
     settings: HashMap<String, String>,
+    worker_seen_at: Option<SystemTime>,
 }
 
 impl MemoryStore {
@@ -273,6 +278,17 @@ impl Keeping for MemoryStore {
 
     async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
         Ok(self.lock().settings.entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
+    }
+
+    async fn sign_of_life(&self) -> Result<(), StoreError> {
+        let now = self.now();
+        self.lock().worker_seen_at = Some(now);
+        Ok(())
+    }
+
+    async fn silence(&self) -> Result<Option<Duration>, StoreError> {
+        let now = self.now();
+        Ok(self.lock().worker_seen_at.map(|seen| now.duration_since(seen).unwrap_or_default()))
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {

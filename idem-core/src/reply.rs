@@ -54,6 +54,18 @@ impl Reply {
     }
 }
 
+impl Reply {
+    /// The answer of a refused call as its record keeps it.
+    pub(crate) fn to_stored_bytes(&self) -> Vec<u8> {
+        StoredResponse { status: self.status, headers: self.headers.clone(), body: Some(self.body.clone()) }.to_bytes()
+    }
+
+    /// Reads it back; `None` for anything else.
+    pub(crate) fn from_stored_bytes(bytes: &[u8]) -> Option<Self> {
+        StoredResponse::from_bytes(bytes).map(Self::from)
+    }
+}
+
 impl From<StoredResponse> for Reply {
     fn from(stored: StoredResponse) -> Self {
         Self { status: stored.status, headers: stored.headers, body: stored.body.unwrap_or_default() }

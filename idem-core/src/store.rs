@@ -8,6 +8,7 @@
 //! [`OwnerToken`]: a claimant that finds its own token is the owner, a finish that finds its own end is done.
 
 mod error;
+mod join;
 mod write;
 
 use std::any::Any;
@@ -16,6 +17,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use error::StoreError;
+pub(crate) use join::unwrapped;
+pub use join::{Joins, OtherStore, TxStore};
 pub use write::{
     Answered, AnsweredEnd, AuditEntry, Claimed, ClosedCall, End, Evidence, Fenced, Finish, Found, Guarded, NewCall,
     NewClaim, Seen, Step, SweepOrder, Swept, TakeOver, Tended, Verdicted,
@@ -177,6 +180,18 @@ pub trait Keeping: Send + Sync {
     /// # Errors
     /// [`StoreError`].
     async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError>;
+
+    /// A worker is alive, now.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn sign_of_life(&self) -> Result<(), StoreError>;
+
+    /// How long ago a worker gave a sign of life; `None`: none ever did.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn silence(&self) -> Result<Option<Duration>, StoreError>;
 
     /// Writes a row into the audit.
     ///

@@ -71,6 +71,15 @@ pub enum Error {
     /// Somebody else wrote for longer than the busy time-out.
     #[error("the database was locked for longer than the busy time-out")]
     Locked(#[source] sqlx::Error),
+    /// Somebody else wrote since this transaction read. The whole transaction may be run again; begun with
+    /// `BEGIN IMMEDIATE` it does not happen.
+    #[error("another connection wrote since this transaction read: begin it with `BEGIN IMMEDIATE`")]
+    Conflict(#[source] sqlx::Error),
+    /// A connection of the application's may forget at a power loss what it committed, an announced call for instance.
+    #[error(
+        "the transaction's connection has `synchronous = {0}`: a power loss could forget an announced call; open the pool with `synchronous = FULL`"
+    )]
+    NotDurable(i64),
     /// The disk is full.
     #[error("the disk is full")]
     Full(#[source] sqlx::Error),
@@ -100,13 +109,14 @@ pub enum Error {
         "`synchronous_commit` is off: a crash forgets claims whose work has run. Turn it on for idem's role, or say \
          `PgOptions::claims_may_be_forgotten`"
     )]
-    NotDurable,
+    CommitsAsynchronously,
     /// A statement ran for longer than `statement_timeout`, or was cancelled by an administrator.
     #[error("the statement ran for longer than its time-out")]
     TooSlow(#[source] sqlx::Error),
-    /// The database gave this transaction up for another one.
-    #[error("the database gave the transaction up for a rival's")]
-    Conflict(#[source] sqlx::Error),
+    /// PostgreSQL gave this transaction up for another one (a serialization failure or a deadlock), or the transaction's
+    /// isolation keeps it from seeing how the record stands: the whole transaction may be run again.
+    #[error("the transaction met a rival's, or cannot see it: run it again; READ COMMITTED does not meet this")]
+    Serialization(#[source] Option<sqlx::Error>),
     /// No thread for the writer.
     #[error("no thread or runtime for the writer")]
     NoThread(#[source] std::io::Error),
@@ -126,6 +136,8 @@ impl Error {
             Self::SchemaTooNew { .. } => "SCHEMA_TOO_NEW",
             Self::SchemaEdited { .. } => "SCHEMA_EDITED",
             Self::Locked(_) => "DATABASE_LOCKED",
+            Self::Conflict(_) => "DATABASE_CONFLICT",
+            Self::NotDurable(_) => "DATABASE_NOT_DURABLE",
             Self::Full(_) => "DATABASE_FULL",
             Self::Failed(_) => "DATABASE_FAILED",
             Self::Closed => "DATABASE_CLOSED",
@@ -134,9 +146,9 @@ impl Error {
             Self::Refused(_) => "DATABASE_REFUSED",
             Self::NotReachable(_) => "DATABASE_NOT_REACHABLE",
             Self::Replica(_) => "DATABASE_IS_REPLICA",
-            Self::NotDurable => "DATABASE_NOT_DURABLE",
+            Self::CommitsAsynchronously => "DATABASE_COMMITS_ASYNCHRONOUSLY",
             Self::TooSlow(_) => "DATABASE_TOO_SLOW",
-            Self::Conflict(_) => "DATABASE_CONFLICT",
+            Self::Serialization(_) => "DATABASE_SERIALIZATION",
             Self::NoThread(_) => "DATABASE_NO_THREAD",
         }
     }
@@ -145,9 +157,14 @@ impl Error {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Locked(_) | Self::Full(_) | Self::Failed(_) | Self::Closed | Self::NoThread(_) => true,
+            Self::Locked(_)
+            | Self::Conflict(_)
+            | Self::Full(_)
+            | Self::Failed(_)
+            | Self::Closed
+            | Self::NoThread(_) => true,
             // After a failover the next connection is to the new primary.
-            Self::TooSlow(_) | Self::Conflict(_) | Self::Replica(_) | Self::NotReachable(_) => true,
+            Self::TooSlow(_) | Self::Serialization(_) | Self::Replica(_) | Self::NotReachable(_) => true,
             _ => false,
         }
     }
@@ -196,7 +213,12 @@ impl Error {
     /// (<https://www.sqlite.org/rescode.html>).
     pub(crate) fn of_sqlite(error: sqlx::Error) -> Self {
         let Some(database) = error.as_database_error() else { return Self::Failed(error) };
-        let primary = database.code().and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
+        let code = database.code().and_then(|code| code.parse::<u32>().ok());
+        // BUSY_SNAPSHOT: the busy time-out is of no use.
+        if code == Some(517) {
+            return Self::Conflict(error);
+        }
+        let primary = code.map(|code| code & 0xff);
         match primary {
             Some(1) if database.message().starts_with("no such table: idempotency_") => Self::NotMigrated(Some(error)),
             Some(5 | 6) => Self::Locked(error),
@@ -226,7 +248,7 @@ impl Error {
         match &*code {
             "55P03" => Self::Locked(error),
             "57014" => Self::TooSlow(error),
-            "40001" | "40P01" => Self::Conflict(error),
+            "40001" | "40P01" => Self::Serialization(Some(error)),
             "25006" => Self::Replica(Some(error)),
             // undefined_table, invalid_schema_name
             "42P01" | "3F000" => Self::NotMigrated(Some(error)),

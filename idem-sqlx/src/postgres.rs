@@ -1,6 +1,7 @@
 //! [`PgStore`]: records in a PostgreSQL database.
 
 mod desk;
+mod join;
 mod options;
 mod pulse;
 mod schema;
@@ -19,6 +20,7 @@ use idem_core::store::{
     Pulse, Recovering, Seen, Step, Store, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
 use idem_core::{Ownership, Record, Scope, StoreError};
+use sqlx::types::Uuid;
 use sqlx::{Connection, PgPool};
 
 use crate::error::Error;
@@ -37,6 +39,8 @@ use self::pulse::PgPulse;
 /// own token tells a claimant later whether it was written. PostgreSQL 14 or newer.
 #[derive(Debug, Clone)]
 pub struct PgStore {
+    /// The database's own name.
+    id: Uuid,
     desk: Desk,
 }
 
@@ -44,7 +48,7 @@ impl PgStore {
     /// Connects, and brings the schema `idem` up to date.
     ///
     /// # Errors
-    /// [`Error`], saying what helps: [`Error::NotReachable`], [`Error::Replica`], [`Error::NotDurable`], or what is
+    /// [`Error`], saying what helps: [`Error::NotReachable`], [`Error::Replica`], [`Error::CommitsAsynchronously`], or what is
     /// wrong with the schema.
     pub async fn open(options: impl Into<PgOptions>) -> Result<Self, Error> {
         Self::start(options.into(), true).await
@@ -90,9 +94,9 @@ impl PgStore {
         if migrate && !schema::is_replica(&mut connection).await? {
             schema::migrate(&mut connection).await?;
         }
-        schema::check(&mut connection, &options).await?;
+        let id = schema::check(&mut connection, &options).await?;
         connection.close().await.map_err(Error::of_postgres)?;
-        Ok(Self { desk: Desk::new(options) })
+        Ok(Self { id, desk: Desk::new(options) })
     }
 
     /// The record of `scope` as it stands, for tests and for looking.
@@ -207,6 +211,14 @@ impl Keeping for PgStore {
 
     async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
         at_desk!(self, |session, name, value| tend::settle_setting(session, &name, &value))
+    }
+
+    async fn sign_of_life(&self) -> Result<(), StoreError> {
+        at_desk!(self, |session| tend::sign_of_life(session))
+    }
+
+    async fn silence(&self) -> Result<Option<Duration>, StoreError> {
+        at_desk!(self, |session| tend::silence(session))
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {

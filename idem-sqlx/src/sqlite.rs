@@ -1,5 +1,6 @@
 //! [`SqliteStore`]: records in an SQLite file.
 
+mod join;
 mod keep;
 mod options;
 mod pulse;
@@ -31,6 +32,15 @@ use self::writer::{Job, Writer};
 
 /// Records in an SQLite file, for every process of one machine. Clones share the connections.
 ///
+/// # One writer
+/// An SQLite file has one writer at a time. idem holds the write lock for its own statements only. Who runs in a
+/// transaction ([`Engine::run_tx`](idem_core::Engine::run_tx)) holds it from its beginning to its commit, and every other
+/// write of the file, also idem's claims and heartbeats, waits for that, up to the busy time-out: such work should do
+/// nothing but statements. A transaction of the application's own holds it from its first write on; it should begin with
+/// `BEGIN IMMEDIATE` (`pool.begin_with`), since one that read before it writes is refused at once when anybody wrote in
+/// between ([`Error::Conflict`]). While it holds the lock, `claim.open` and `claim.checkpoint` wait in vain: use
+/// `claim.open_in` and `claim.checkpoint_in`.
+///
 /// One thread writes, in the order of asking; a few connections read beside it. Several stores, in one process or
 /// many, may have the same file: they wait for each other, up to the busy time-out. The file needs a local disk (its
 /// write-ahead log does not work over a network), and its directory must be writable.
@@ -44,6 +54,8 @@ pub struct SqliteStore {
     file: PathBuf,
     writer: Writer,
     readers: SqlitePool,
+    /// For work that runs in a transaction: the application's own pool, or one connection.
+    work: SqlitePool,
 }
 
 impl SqliteStore {
@@ -54,6 +66,19 @@ impl SqliteStore {
     /// [`Error`], saying what helps; [`Error::InMemory`] for a database in memory.
     pub async fn open(options: impl Into<SqliteOptions>) -> Result<Self, Error> {
         Self::start(options.into(), true).await
+    }
+
+    /// Opens the file of the application's own pool, and brings idem's tables in it up to date. Records then stand beside
+    /// the application's rows, and are completed in its transactions ([`Claim::commit`](idem_core::Claim::commit)); work
+    /// that runs in a transaction gets one of `pool`. Claims, heartbeats and all else use connections of the store's own.
+    ///
+    /// The pool's connections must have `synchronous = FULL`, which is SQLite's default: what is announced in a
+    /// transaction must outlive a power loss.
+    ///
+    /// # Errors
+    /// [`Error`], saying what helps; [`Error::InMemory`] for a database in memory.
+    pub async fn beside(pool: &SqlitePool) -> Result<Self, Error> {
+        Self::start(SqliteOptions::beside(pool), true).await
     }
 
     /// Opens a file that is there and has its schema, and changes neither.
@@ -89,16 +114,20 @@ impl SqliteStore {
             schema::migrate(&mut connection).await?;
         }
         schema::check(&mut connection).await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(options.pool_size())
-            .acquire_timeout(options.patience())
-            // A file does not go away while it is idle.
-            .test_before_acquire(false)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .connect_lazy_with(options.reading(&file));
+        let pool = |size| {
+            SqlitePoolOptions::new()
+                .max_connections(size)
+                .acquire_timeout(options.patience())
+                // A file does not go away while it is idle.
+                .test_before_acquire(false)
+                .idle_timeout(None)
+                .max_lifetime(None)
+        };
+        let readers = pool(options.pool_size()).connect_lazy_with(options.reading(&file));
+        // SQLite has one writer: a second connection would only wait for the first, and not in its turn.
+        let work = options.application().cloned().unwrap_or_else(|| pool(1).connect_lazy_with(options.writing(&file)));
         let writer = Writer::start(options.clone(), file.clone(), connection)?;
-        Ok(Self { options, file, writer, readers })
+        Ok(Self { options, file, writer, readers, work })
     }
 
     /// The file.
@@ -121,6 +150,9 @@ impl SqliteStore {
     pub async fn close(&self) {
         let _closed_before = self.writer.write(Job::Close).await;
         self.readers.close().await;
+        if self.options.application().is_none() {
+            self.work.close().await;
+        }
     }
 
     async fn reader(&self) -> Result<PoolConnection<Sqlite>, Trouble> {
@@ -231,6 +263,15 @@ impl Keeping for SqliteStore {
     async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
         let job = |waiting| Job::SettleSetting(name.to_owned(), value.to_owned(), waiting);
         Ok(self.writer.write(job).await?)
+    }
+
+    async fn sign_of_life(&self) -> Result<(), StoreError> {
+        Ok(self.writer.write(Job::SignOfLife).await?)
+    }
+
+    async fn silence(&self) -> Result<Option<Duration>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(keep::silence(&mut *reader).await?)
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {

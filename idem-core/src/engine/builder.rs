@@ -9,10 +9,12 @@ use crate::calls::CallClass;
 use crate::clock::{Clock, SystemClock};
 use crate::command::IdempotentCommand;
 use crate::engine::{Engine, Inner};
+use crate::events::{NoObserver, Observer};
 use crate::heartbeat::Heartbeat;
+use crate::reconciler::{Bound, Reconciler, Settles};
 use crate::reply::Reply;
 use crate::rules::Rules;
-use crate::store::Store;
+use crate::store::{Store, TxStore};
 
 /// Collects what an [`Engine`] needs to know; see [`Engine::builder`].
 #[must_use = "a builder does nothing until `build`"]
@@ -25,6 +27,8 @@ pub struct EngineBuilder {
     calls: Vec<(String, String, CallClass)>,
     kept_headers: Vec<String>,
     call_refused: Box<dyn Fn(&str) -> Reply + Send + Sync>,
+    reconcilers: HashMap<(String, String), Arc<dyn Settles>>,
+    observer: Arc<dyn Observer>,
 }
 
 /// A set-up that would break a promise.
@@ -34,6 +38,14 @@ pub enum ConfigError {
     /// A call was declared twice for one operation.
     #[error("the call `{call}` of operation `{operation}` is declared twice")]
     CallDeclaredTwice {
+        /// The operation.
+        operation: String,
+        /// The call.
+        call: String,
+    },
+    /// A reconciler was given for a call that was not declared.
+    #[error("there is a reconciler for the call `{call}` of operation `{operation}`, which is not declared")]
+    ReconcilerWithoutCall {
         /// The operation.
         operation: String,
         /// The call.
@@ -78,6 +90,7 @@ impl ConfigError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::CallDeclaredTwice { .. } => "CONFIG_CALL_DECLARED_TWICE",
+            Self::ReconcilerWithoutCall { .. } => "CONFIG_RECONCILER_WITHOUT_CALL",
             Self::CallName { .. } => "CONFIG_CALL_NAME",
             Self::RetentionTooShort { .. } => "CONFIG_RETENTION_TOO_SHORT",
             Self::HeaderNotKept(_) => "CONFIG_HEADER_NOT_KEPT",
@@ -97,6 +110,8 @@ impl EngineBuilder {
             calls: Vec::new(),
             kept_headers: KEPT_HEADERS.iter().map(|&name| name.to_owned()).collect(),
             call_refused: Box::new(|call| Reply::status(422).body(format!("the call `{call}` was refused"))),
+            reconcilers: HashMap::new(),
+            observer: Arc::new(NoObserver),
         }
     }
 
@@ -135,6 +150,25 @@ impl EngineBuilder {
     /// What answers a client whose call was refused for good by an error without a reply of its own.
     pub fn call_refused(mut self, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
         self.call_refused = Box::new(reply);
+        self
+    }
+
+    /// Whom to ask what became of a call whose answer nobody saw. `store` is the engine's own: in its transactions the
+    /// reconciler writes the application's rows.
+    pub fn reconciler<C, S, R>(mut self, call: impl Into<String>, store: S, reconciler: R) -> Self
+    where
+        C: IdempotentCommand,
+        S: TxStore + 'static,
+        R: Reconciler<S::Tx> + 'static,
+    {
+        let bound = Arc::new(Bound { store, reconciler });
+        self.reconcilers.insert((C::OPERATION.to_owned(), call.into()), bound);
+        self
+    }
+
+    /// Who is told what happens.
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
+        self.observer = Arc::new(observer);
         self
     }
 
@@ -180,6 +214,9 @@ impl EngineBuilder {
             }
             calls.insert(key, class);
         }
+        if let Some((operation, call)) = self.reconcilers.keys().find(|key| !calls.contains_key(key)) {
+            return Err(ConfigError::ReconcilerWithoutCall { operation: operation.clone(), call: call.clone() });
+        }
         Ok(Engine {
             inner: Arc::new(Inner {
                 heartbeat: Heartbeat::new(Arc::clone(&self.store)),
@@ -191,6 +228,8 @@ impl EngineBuilder {
                 calls,
                 kept_headers: self.kept_headers,
                 call_refused: self.call_refused,
+                reconcilers: self.reconcilers,
+                observer: self.observer,
             }),
         })
     }

@@ -18,6 +18,8 @@ pub struct Call {
     /// Whether this attempt announced it first. Only then does "it never left" close it: what an earlier attempt
     /// did, this one does not know.
     first: bool,
+    /// Whether it was announced in a transaction that is not known to be committed.
+    uncommitted: bool,
 }
 
 /// Why a call was not made, or cannot be told. Through `?` it is opaque to the client, who gets a problem that says
@@ -50,6 +52,9 @@ pub enum NotCalled {
     /// An earlier attempt made the call, and its provider may have forgotten that by now.
     #[error("the call `{0}` was made before, and cannot be made again safely")]
     TooOld(String),
+    /// The transaction that announced the call was not committed, so nobody but this attempt knew of it.
+    #[error("the transaction that announces the call `{0}` is not committed: commit it, then make the call")]
+    NotCommitted(String),
     /// The outcome is not of the type that the work asks for, or does not serialise.
     #[error("the outcome of the call `{call}` cannot be stored, or read back")]
     Outcome {
@@ -70,6 +75,7 @@ impl NotCalled {
             Self::Lost(_) => "CALL_CLAIM_LOST",
             Self::NotAnnounced { .. } => "CALL_NOT_ANNOUNCED",
             Self::TooOld(_) => "CALL_TOO_OLD",
+            Self::NotCommitted(_) => "CALL_NOT_COMMITTED",
             Self::Outcome { .. } => "CALL_OUTCOME_UNREADABLE",
         }
     }
@@ -77,7 +83,12 @@ impl NotCalled {
 
 impl Call {
     pub(super) fn new(claim: Claim, call: CallRecord, first: bool) -> Self {
-        Self { claim, call, first }
+        Self { claim, call, first, uncommitted: false }
+    }
+
+    /// The same, announced in a transaction that is still to be committed.
+    pub(super) fn until_committed(self) -> Self {
+        Self { uncommitted: true, ..self }
     }
 
     /// The key that the provider must be given.
@@ -104,6 +115,9 @@ impl Call {
             }
             CallState::Rejected(outcome) => return Err(Failure::refused(self.stored_refusal(outcome))),
             CallState::Open | CallState::Withdrawn => {}
+        }
+        if self.uncommitted {
+            self.claim.is_announced(&self.call.name).await?;
         }
         match make(self.call.key.clone()).await {
             Ok(outcome) => {

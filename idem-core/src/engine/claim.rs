@@ -11,10 +11,11 @@ use serde::de::DeserializeOwned;
 use crate::calls::{CallRecord, CallState, resource_id};
 use crate::engine::Inner;
 use crate::engine::call::{Call, NotCalled};
+use crate::engine::transaction::{Committing, NotCheckpointed};
 use crate::hash::CommandHash;
 use crate::heartbeat::Live;
 use crate::key::Scope;
-use crate::record::{Ownership, ResourceRef};
+use crate::record::{Checkpoint, Ownership, ResourceRef};
 use crate::reply::{CallError, Failure};
 use crate::store::{ClosedCall, Fenced, NewCall, Step, StoreError};
 
@@ -30,15 +31,22 @@ pub struct Claim {
     attempt: u32,
     /// The store's clock and this process's, read together when the record was claimed.
     anchor: (SystemTime, SystemTime),
+    /// What an earlier attempt left.
+    checkpoint: Option<Arc<Checkpoint>>,
     pub(super) progress: Arc<Mutex<Progress>>,
 }
 
 /// What the claim knows of its record, and what it still has to write.
+#[derive(Default)]
 pub(super) struct Progress {
     pub(super) calls: Vec<CallRecord>,
     /// Outcomes that ride on the next write.
     pub(super) unwritten: Vec<ClosedCall>,
     pub(super) resource: Option<ResourceRef>,
+    /// Calls announced in a transaction of the application's, not known to be committed yet.
+    pub(super) joined: Vec<String>,
+    /// The end that was written in a transaction of the application's.
+    pub(super) committing: Option<Committing>,
 }
 
 impl Progress {
@@ -52,15 +60,17 @@ impl Progress {
 }
 
 impl Claim {
-    /// The claim on a record that the store has just given to `ownership`, at its `now`.
+    /// The claim on a record that the store has just given to `ownership`, at its `now`; `left` is what earlier
+    /// attempts left.
     pub(super) fn new(
         engine: &Arc<Inner>,
         ownership: Ownership,
         hash: CommandHash,
         attempt: u32,
-        calls: Vec<CallRecord>,
+        left: (Vec<CallRecord>, Option<Checkpoint>),
         now: SystemTime,
     ) -> Self {
+        let (calls, checkpoint) = left;
         let operation = ownership.scope.operation();
         let live = Arc::new(Live::new(ownership.clone(), engine.rules(operation)));
         engine.heartbeat.watch(&live);
@@ -70,7 +80,8 @@ impl Claim {
             hash,
             attempt,
             anchor: (now, engine.clock.now()),
-            progress: Arc::new(Mutex::new(Progress { calls, unwritten: Vec::new(), resource: None })),
+            checkpoint: checkpoint.map(Arc::new),
+            progress: Arc::new(Mutex::new(Progress { calls, ..Progress::default() })),
         }
     }
 
@@ -97,46 +108,90 @@ impl Claim {
     /// # Errors
     /// [`NotCalled`]; nothing left.
     pub async fn open(&self, name: &str) -> Result<Call, NotCalled> {
-        let class = self.engine.class(self.scope().operation(), name).ok_or_else(|| NotCalled::Undeclared {
-            operation: self.scope().operation().to_owned(),
-            call: name.to_owned(),
-        })?;
         let mut progress = self.progress.lock().await;
-        let before = progress.calls.iter().find(|call| call.name == name).cloned();
-        if let Some(done) =
-            before.as_ref().filter(|call| matches!(call.state, CallState::Applied(_) | CallState::Rejected(_)))
-        {
-            return Ok(Call::new(self.clone(), done.clone(), false));
-        }
-        let key =
-            before.as_ref().map_or_else(|| self.engine.downstream_key(self.scope(), name), |call| call.key.clone());
-        let new = NewCall { name: name.to_owned(), class, key };
-        let now = match self.write(&mut progress, Some(new.clone())).await {
-            Ok(Some(now)) => now,
-            Ok(None) => return Err(NotCalled::Lost(name.to_owned())),
+        let (before, new) = match self.announcing(&progress, name)? {
+            Announcing::Done(done) => return Ok(Call::new(self.clone(), done, false)),
+            Announcing::New(before, new) => (before, new),
+        };
+        match self.write(&mut progress, Some(new.clone()), None).await {
+            Ok(Some(now)) => self.announced(&mut progress, before, new, now),
+            Ok(None) => Err(NotCalled::Lost(name.to_owned())),
             Err(source) => {
                 // The announcement may have been stored all the same. Nothing left, so it is taken back, unless an
                 // earlier attempt has opened it: what that one did, nobody knows.
                 if before.is_none_or(|call| !call.is_open()) {
                     progress.close(name, CallState::Withdrawn);
                 }
-                return Err(NotCalled::NotAnnounced { call: name.to_owned(), source });
+                Err(NotCalled::NotAnnounced { call: name.to_owned(), source })
             }
-        };
+        }
+    }
+
+    /// What announcing a call takes, if it is declared.
+    pub(super) fn announcing(&self, progress: &Progress, name: &str) -> Result<Announcing, NotCalled> {
+        let class = self.engine.class(self.scope().operation(), name).ok_or_else(|| NotCalled::Undeclared {
+            operation: self.scope().operation().to_owned(),
+            call: name.to_owned(),
+        })?;
+        let before = progress.calls.iter().find(|call| call.name == name).cloned();
+        if let Some(done) =
+            before.as_ref().filter(|call| matches!(call.state, CallState::Applied(_) | CallState::Rejected(_)))
+        {
+            return Ok(Announcing::Done(done.clone()));
+        }
+        let key =
+            before.as_ref().map_or_else(|| self.engine.downstream_key(self.scope(), name), |call| call.key.clone());
+        Ok(Announcing::New(before, NewCall { name: name.to_owned(), class, key }))
+    }
+
+    /// The handle of a call whose announcement was written at `now`.
+    pub(super) fn announced(
+        &self,
+        progress: &mut Progress,
+        before: Option<CallRecord>,
+        new: NewCall,
+        now: SystemTime,
+    ) -> Result<Call, NotCalled> {
         match before {
             Some(open) if open.is_open() => {
                 if !open.may_repeat(now, self.engine.rules(self.scope().operation()).margin()) {
-                    return Err(NotCalled::TooOld(name.to_owned()));
+                    return Err(NotCalled::TooOld(new.name));
                 }
                 Ok(Call::new(self.clone(), open, false))
             }
             _ => {
-                let call = CallRecord { name: new.name, class, key: new.key, state: CallState::Open, opened_at: now };
-                progress.calls.retain(|call| call.name != name);
+                let call = CallRecord {
+                    name: new.name,
+                    class: new.class,
+                    key: new.key,
+                    state: CallState::Open,
+                    opened_at: now,
+                };
+                progress.calls.retain(|before| before.name != call.name);
                 progress.calls.push(call.clone());
                 Ok(Call::new(self.clone(), call, true))
             }
         }
+    }
+
+    /// Keeps how far the work has come, durably and fenced, with the outcomes of calls made since the last write: the
+    /// next attempt finds it, [`Self::last_checkpoint`]. `version` is that of the data's format.
+    ///
+    /// # Errors
+    /// [`NotCheckpointed`].
+    pub async fn checkpoint<T: Serialize>(&self, name: &str, version: u32, data: &T) -> Result<(), NotCheckpointed> {
+        let checkpoint = NotCheckpointed::written(name, version, data)?;
+        match self.write(&mut *self.progress.lock().await, None, Some(checkpoint)).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(NotCheckpointed::Lost),
+            Err(source) => Err(NotCheckpointed::NotStored(source)),
+        }
+    }
+
+    /// The last checkpoint of an earlier attempt: what this one may start from.
+    #[must_use]
+    pub fn last_checkpoint(&self) -> Option<&Checkpoint> {
+        self.checkpoint.as_deref()
     }
 
     /// Says what the command makes, `claim.makes("payment", id)`: a later request under the key that gets no answer
@@ -188,15 +243,25 @@ impl Claim {
         store + self.engine.clock.now().duration_since(local).unwrap_or_default()
     }
 
-    /// T3 with all that is unwritten; the store's clock, or `None` where the claim was lost.
-    async fn write(&self, progress: &mut Progress, open: Option<NewCall>) -> Result<Option<SystemTime>, StoreError> {
-        let step = Step {
+    /// T3 with all that is unwritten.
+    pub(super) fn step(&self, progress: &Progress, open: Option<NewCall>, checkpoint: Option<Checkpoint>) -> Step {
+        Step {
             closed: progress.unwritten.clone(),
             open,
             resource: progress.resource.clone(),
-            checkpoint: None,
+            checkpoint,
             lease: self.engine.rules(self.scope().operation()).lease,
-        };
+        }
+    }
+
+    /// Writes that step; the store's clock, or `None` where the claim was lost.
+    async fn write(
+        &self,
+        progress: &mut Progress,
+        open: Option<NewCall>,
+        checkpoint: Option<Checkpoint>,
+    ) -> Result<Option<SystemTime>, StoreError> {
+        let step = self.step(progress, open, checkpoint);
         let store = &self.engine.store;
         let mut wait = FIRST_RETRY;
         let written = loop {
@@ -219,6 +284,14 @@ impl Claim {
             }
         })
     }
+}
+
+/// What announcing a call comes to.
+pub(super) enum Announcing {
+    /// Nothing: an earlier attempt made it.
+    Done(CallRecord),
+    /// This is written; before it, the call stood so.
+    New(Option<CallRecord>, NewCall),
 }
 
 /// An announcement that cannot be stored holds up the work, so it is tried three times within half a second.

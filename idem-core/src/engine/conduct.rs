@@ -46,7 +46,7 @@ impl Engine {
 type Run = Result<Result<Reply, Failure>, Box<dyn std::any::Any + Send>>;
 
 impl Claim {
-    fn rules(&self) -> &Rules {
+    pub(super) fn rules(&self) -> &Rules {
         self.engine.rules(self.scope().operation())
     }
 
@@ -54,8 +54,21 @@ impl Claim {
     async fn conclude(&self, run: Run) -> Outcome {
         let (ended, reply, asked_for) = self.told(run);
         let rules = self.rules();
+        let committing = self.progress.lock().await.committing.clone();
+        if let Some(done) = committing.clone().and_then(|committing| committing.outcome(None)) {
+            return done;
+        }
+        // Whose commit failed has not succeeded, whatever the work made of it.
+        let (ended, reply) = match ended {
+            Ended::Replied(200..=399) if committing.is_some() => (Ended::Broke, None),
+            ended => (ended, reply),
+        };
         let (finish, retry_after) = {
-            let progress = self.progress.lock().await;
+            let mut progress = self.progress.lock().await;
+            if let Err(error) = self.read_joined(&mut progress).await {
+                // They count as made, then.
+                self.log_unstored(&error);
+            }
             let becomes = becomes(ended, &progress.calls, self.store_now(), rules);
             let kept = || {
                 // A final state without an answer has the work's word that it is final.
@@ -72,7 +85,7 @@ impl Claim {
             let finish = Finish { closed: progress.unwritten.clone(), resource: progress.resource.clone(), end };
             (finish, retry_after)
         };
-        match self.store_end(&finish).await {
+        match self.store_end(&finish, committing.is_none()).await {
             Stored::At(now) => match finish.end {
                 End::Completed { keep, .. } | End::FailedReplayable { keep, .. } => {
                     let reply = reply.unwrap_or_else(|| Reply::status(422));
@@ -83,6 +96,11 @@ impl Claim {
             },
             Stored::Lost(found) => {
                 self.live.lose();
+                let own = found.as_ref().filter(|found| found.record.ownership() == self.live.ownership);
+                let shown = own.map(|found| found.record.status.name());
+                if let Some(done) = committing.and_then(|committing| committing.outcome(shown)) {
+                    return done;
+                }
                 Outcome::Second(match found {
                     // The record is compared with the command of this very claim: it is the same.
                     Some(found) => answer(&found.record, decide(&found.record, Verdict::Same, found.now, rules)),
@@ -128,13 +146,15 @@ impl Claim {
         }
     }
 
-    /// T4 to T7, tried until it is stored or refused.
-    async fn store_end(&self, finish: &Finish) -> Stored {
+    /// T4 to T7, tried until it is stored or refused. `alone`: no transaction of this claim could have ended it.
+    async fn store_end(&self, finish: &Finish, alone: bool) -> Stored {
         let mut wait = FIRST_RETRY;
         loop {
             match self.engine.store.finish(&self.live.ownership, finish).await {
                 Ok(Fenced::Written { now }) => return Stored::At(now),
-                Ok(Fenced::Refused(Some(found))) if self.is_own_end(&found, finish) => return Stored::At(found.now),
+                Ok(Fenced::Refused(Some(found))) if alone && self.is_own_end(&found, finish) => {
+                    return Stored::At(found.now);
+                }
                 Ok(Fenced::Refused(found)) => return Stored::Lost(found),
                 Err(error) if error.is_transient() => self.log_unstored(&error),
                 Err(error) => {

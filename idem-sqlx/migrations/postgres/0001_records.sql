@@ -213,17 +213,25 @@ CREATE TABLE idem.idempotency_contracts (
     PRIMARY KEY (operation_name, version, number)
 );
 
--- The namespace, the worker's sign of life.
+-- Values that must not change while records live: the namespace.
 CREATE TABLE idem.idempotency_settings (
     name       text        NOT NULL COLLATE "C" PRIMARY KEY CHECK (name <> ''),
     value      text        NOT NULL,
     updated_at timestamptz NOT NULL
 );
 
--- How far the worker has walked along the sweeper's line: records in progress whose insert is older were looked at.
+-- due: how far the worker has walked along the sweeper's line; records in progress before that were looked at.
+-- worker: when one was last alive.
 CREATE TABLE idem.idempotency_progress (
     name text        NOT NULL COLLATE "C" PRIMARY KEY,
     at   timestamptz NOT NULL
 );
 
 INSERT INTO idem.idempotency_progress (name, at) VALUES ('due', '-infinity');
+
+-- The database's own name, by which a store knows its transactions from another database's.
+CREATE TABLE idem.idempotency_store (
+    id uuid NOT NULL PRIMARY KEY
+);
+
+INSERT INTO idem.idempotency_store (id) VALUES (gen_random_uuid());

@@ -160,3 +160,9 @@ CREATE TABLE idempotency_settings (
     value      TEXT    NOT NULL,
     settled_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- When a worker was last alive.
+CREATE TABLE idempotency_worker (
+    id        INTEGER PRIMARY KEY CHECK (id = 1),
+    signed_at INTEGER NOT NULL
+) STRICT;

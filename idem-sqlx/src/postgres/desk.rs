@@ -22,6 +22,8 @@ use crate::postgres::session::Session;
 pub(super) struct Desk {
     options: Arc<PgOptions>,
     pool: PgPool,
+    /// For work that runs in a transaction; a handler that holds one of these never waits for a claim's.
+    work: PgPool,
     opened: Instant,
     /// Seconds after `opened` at which the days are looked at next.
     days_at: Arc<AtomicU64>,
@@ -44,7 +46,11 @@ impl Desk {
                 })
             })
             .connect_lazy_with(options.session());
-        Self { options: Arc::new(options), pool, opened: Instant::now(), days_at: Arc::default() }
+        let work = PgPoolOptions::new()
+            .max_connections(options.connections)
+            .acquire_timeout(options.acquire_timeout)
+            .connect_lazy_with(options.connect.clone());
+        Self { options: Arc::new(options), pool, work, opened: Instant::now(), days_at: Arc::default() }
     }
 
     pub(super) fn options(&self) -> &PgOptions {
@@ -53,6 +59,11 @@ impl Desk {
 
     pub(super) async fn close(&self) {
         self.pool.close().await;
+        self.work.close().await;
+    }
+
+    pub(super) fn work(&self) -> PgPool {
+        self.work.clone()
     }
 
     /// True once in a while, for one of all that ask.
@@ -76,7 +87,7 @@ impl Desk {
                 let mut connection = pool.acquire().await.map_err(Error::of_postgres)?;
                 let done = work(&mut Session::of(&mut connection, &options)).await;
                 match done {
-                    Err(Trouble::Database(Error::Conflict(_))) if tries < TRIES => tries += 1,
+                    Err(Trouble::Database(Error::Serialization(_))) if tries < TRIES => tries += 1,
                     Err(Trouble::Database(error)) => {
                         if is_the_connections(&error) {
                             hang_up(connection);

@@ -96,6 +96,10 @@ impl PgOptions {
         self
     }
 
+    pub(super) fn database(&self) -> &str {
+        self.connect.get_database().unwrap_or_else(|| self.connect.get_username())
+    }
+
     /// For every connection: what sqlx sends at its start.
     pub(super) fn session(&self) -> PgConnectOptions {
         if self.behind_proxy {

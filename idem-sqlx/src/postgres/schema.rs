@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use sqlx::types::Uuid;
 use sqlx::{ConnectOptions, Connection, PgConnection, Row};
 
 use crate::error::Error;
@@ -59,7 +60,7 @@ pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), Error> 
         match migrate_once(connection).await {
             // Two nodes that make the same schema at once: the second one is refused, and finds it made.
             Err(Error::Refused(error)) if is_made_twice(&error) && tries < TRIES => {}
-            Err(Error::Conflict(_) | Error::Locked(_)) if tries < TRIES => {}
+            Err(Error::Serialization(_) | Error::Locked(_)) if tries < TRIES => {}
             done => return done,
         }
         tries += 1;
@@ -99,19 +100,21 @@ fn is_made_twice(error: &sqlx::Error) -> bool {
     code.is_some_and(|code| ["23505", "42P06", "42P07", "42710", "XX000"].contains(&&*code))
 }
 
-/// Refuses a server or a schema that this release cannot work with.
-pub(super) async fn check(connection: &mut PgConnection, options: &PgOptions) -> Result<(), Error> {
+/// Refuses a server or a schema that this release cannot work with; gives the database's own name.
+pub(super) async fn check(connection: &mut PgConnection, options: &PgOptions) -> Result<Uuid, Error> {
     let mut tx = connection.begin().await.map_err(Error::of_postgres)?;
     let server = sqlx::query(SERVER).persistent(false).fetch_one(&mut *tx).await.map_err(Error::of_postgres)?;
     if server.try_get::<bool, _>(0).map_err(Error::of_postgres)? {
         return Err(Error::Replica(None));
     }
     if server.try_get::<bool, _>(1).map_err(Error::of_postgres)? && !options.may_forget {
-        return Err(Error::NotDurable);
+        return Err(Error::CommitsAsynchronously);
     }
-    let newest = newest(&mut tx).await?;
+    migration::complete(MIGRATIONS, newest(&mut tx).await?)?;
+    let id = sqlx::query("SELECT id FROM idem.idempotency_store").persistent(false);
+    let id = id.fetch_one(&mut *tx).await.map_err(Error::of_postgres)?;
     tx.commit().await.map_err(Error::of_postgres)?;
-    migration::complete(MIGRATIONS, newest)
+    id.try_get(0).map_err(Error::of_postgres)
 }
 
 /// Whether the server only reads.

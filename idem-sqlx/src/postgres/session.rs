@@ -20,13 +20,21 @@ pub(super) struct Session<'c> {
     /// Behind a proxy: what `lock_timeout` and `statement_timeout` are set to.
     timeouts: Option<[String; 2]>,
     patience: Option<Duration>,
+    /// Whether statements stay prepared on the connection.
+    prepares: bool,
 }
 
 impl<'c> Session<'c> {
     /// A connection of the store's own.
     pub(super) fn of(connection: &'c mut PgConnection, options: &PgOptions) -> Self {
         let timeouts = options.behind_proxy.then(|| [millis(options.lock_timeout), millis(options.statement_timeout)]);
-        Self { connection, timeouts, patience: Some(options.statement_timeout.saturating_add(NETWORK)) }
+        let patience = Some(options.statement_timeout.saturating_add(NETWORK));
+        Self { connection, timeouts, patience, prepares: !options.behind_proxy }
+    }
+
+    /// A connection inside of the application's transaction, which begins and ends it.
+    pub(super) fn within(connection: &'c mut PgConnection, options: &PgOptions) -> Self {
+        Self { connection, timeouts: None, patience: None, prepares: !options.behind_proxy }
     }
 
     /// Runs one statement, in a transaction of its own. After [`Error::Failed`] the connection must not be used again.
@@ -42,7 +50,7 @@ impl<'c> Session<'c> {
 
     async fn send(&mut self, query: Bound<'_>) -> Result<Vec<PgRow>, Error> {
         let Some([lock, statement]) = self.timeouts.clone() else {
-            return query.fetch_all(&mut *self.connection).await.map_err(Error::of_postgres);
+            return query.persistent(self.prepares).fetch_all(&mut *self.connection).await.map_err(Error::of_postgres);
         };
         // A proxy gives the same server connection until the end of a transaction, and no longer: what is prepared and
         // set must be used within it. Nobody cancels this half-way, see `Desk`.

@@ -119,6 +119,17 @@ pub(super) async fn settle_setting(session: &mut Session<'_>, name: &str, value:
     Err(Error::Failed(sqlx::Error::RowNotFound).into())
 }
 
+pub(super) async fn sign_of_life(session: &mut Session<'_>) -> Result<(), Trouble> {
+    session.rows(sqlx::query(sql::SIGN)).await?;
+    Ok(())
+}
+
+pub(super) async fn silence(session: &mut Session<'_>) -> Result<Option<Duration>, Trouble> {
+    let rows = session.rows(sqlx::query(sql::SILENCE)).await?;
+    let silence = rows.first().map(|row| column::<i64>(row, "silence")).transpose()?;
+    Ok(silence.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or_default())))
+}
+
 pub(super) async fn audit(session: &mut Session<'_>, entry: &AuditEntry) -> Result<(), Trouble> {
     let scope = entry.scope.as_ref();
     let query = sqlx::query(sql::AUDIT)

@@ -1,5 +1,7 @@
 //! Contracts, settings and the audit, in SQL.
 
+use std::time::Duration;
+
 use idem_core::Scope;
 use idem_core::store::AuditEntry;
 use sqlx::{Executor, Row, Sqlite, SqliteConnection};
@@ -42,6 +44,20 @@ pub(super) async fn settle_setting(tx: &mut SqliteConnection, name: &str, value:
     row.try_get(0).map_err(|_| Trouble::Row("value"))
 }
 
+/// A worker is alive.
+pub(super) async fn sign_of_life(tx: &mut SqliteConnection) -> Result<(), Trouble> {
+    sqlx::query(SIGN).bind(TICK.count(now())).execute(tx).await?;
+    Ok(())
+}
+
+/// How long ago a worker gave a sign of life.
+pub(super) async fn silence<'c>(from: impl Executor<'c, Database = Sqlite>) -> Result<Option<Duration>, Trouble> {
+    let Some(row) = sqlx::query(SIGNED).fetch_optional(from).await? else { return Ok(None) };
+    let signed: i64 = row.try_get(0).map_err(|_| Trouble::Row("signed_at"))?;
+    let silent = u64::try_from(TICK.count(now()).saturating_sub(signed)).unwrap_or_default();
+    Ok(Some(Duration::from_millis(silent)))
+}
+
 pub(super) async fn audit(tx: &mut SqliteConnection, entry: &AuditEntry) -> Result<(), Trouble> {
     let scope = entry.scope.as_ref();
     sqlx::query(AUDIT)
@@ -78,6 +94,12 @@ INSERT INTO idempotency_settings (name, value, settled_at) VALUES (?1, ?2, ?3) O
 const SETTING: &str = "
 SELECT value FROM idempotency_settings WHERE name = ?1";
 
+const SIGN: &str = "
+INSERT INTO idempotency_worker (id, signed_at) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET signed_at = excluded.signed_at";
+
+const SIGNED: &str = "
+SELECT signed_at FROM idempotency_worker WHERE id = 1";
+
 const AUDIT: &str = "
 INSERT INTO idempotency_audit (tenant_id, operation_name, idempotency_key, action, actor, reason, acted_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -88,4 +110,4 @@ WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3 ORDER BY a
 
 /// Every statement, for the test of their plans.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[CONTRACTS, ADD_CONTRACT, SETTLE, SETTING, AUDIT, AUDITED];
+pub(super) const STATEMENTS: &[&str] = &[CONTRACTS, ADD_CONTRACT, SETTLE, SETTING, SIGN, SIGNED, AUDIT, AUDITED];

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 
 use crate::error::Error;
@@ -21,13 +22,26 @@ pub struct SqliteOptions {
     location: PathBuf,
     readers: u32,
     busy_timeout: Duration,
+    application: Option<SqlitePool>,
 }
 
 impl SqliteOptions {
     /// The file at `location`: a path, or a URL as `sqlite:payments.db` or `sqlite:///var/lib/payments.db`.
     #[must_use]
     pub fn new(location: impl AsRef<Path>) -> Self {
-        Self { location: location.as_ref().to_owned(), readers: 4, busy_timeout: Duration::from_secs(5) }
+        Self {
+            location: location.as_ref().to_owned(),
+            readers: 4,
+            busy_timeout: Duration::from_secs(5),
+            application: None,
+        }
+    }
+
+    /// The file of the application's own pool; see [`SqliteStore::beside`](crate::SqliteStore::beside).
+    #[must_use]
+    pub fn beside(pool: &SqlitePool) -> Self {
+        let options = pool.connect_options();
+        Self { application: Some(pool.clone()), ..Self::new(options.get_filename()) }
     }
 
     /// How many connections read beside the writer, at least 1. Default 4.
@@ -43,6 +57,10 @@ impl SqliteOptions {
     pub fn busy_timeout(mut self, span: Duration) -> Self {
         self.busy_timeout = span.min(Duration::from_secs(24 * 60 * 60));
         self
+    }
+
+    pub(super) fn application(&self) -> Option<&SqlitePool> {
+        self.application.as_ref()
     }
 
     pub(super) fn pool_size(&self) -> u32 {
@@ -65,7 +83,11 @@ impl SqliteOptions {
             None => (text, ""),
         };
         // SQLite takes an empty name for a temporary database, gone with its connection.
-        if file.is_empty() || file.contains(":memory:") || parameters.contains("mode=memory") {
+        if file.is_empty()
+            || file.contains(":memory:")
+            || file.starts_with("file:sqlx-in-memory")
+            || parameters.contains("mode=memory")
+        {
             return Err(Error::InMemory(text.to_owned()));
         }
         if file.starts_with("file:") {

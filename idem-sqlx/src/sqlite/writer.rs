@@ -39,6 +39,7 @@ pub(super) enum Job {
     Sweep(SweepOrder, Waiting<Swept>),
     AddContract(String, u32, u32, String, Waiting<bool>),
     SettleSetting(String, String, Waiting<String>),
+    SignOfLife(Waiting<()>),
     Audit(AuditEntry, Waiting<()>),
     Close(Waiting<()>),
 }
@@ -117,6 +118,7 @@ impl Desk {
                 Job::SettleSetting(name, value, waiting) => {
                     self.write(waiting, async |tx| keep::settle_setting(tx, &name, &value).await).await;
                 }
+                Job::SignOfLife(waiting) => self.write(waiting, async |tx| keep::sign_of_life(tx).await).await,
                 Job::Audit(entry, waiting) => self.write(waiting, async |tx| keep::audit(tx, &entry).await).await,
                 Job::Close(waiting) => {
                     queue.close();

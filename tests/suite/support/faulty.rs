@@ -166,6 +166,14 @@ impl Keeping for FaultyStore {
         self.inner.settle_setting(name, value).await
     }
 
+    async fn sign_of_life(&self) -> Result<(), StoreError> {
+        self.inner.sign_of_life().await
+    }
+
+    async fn silence(&self) -> Result<Option<Duration>, StoreError> {
+        self.inner.silence().await
+    }
+
     async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
         self.inner.audit(entry).await
     }

@@ -136,3 +136,19 @@ VALUES (clock_timestamp(), $1, $2, $3, $4, $5, $6)";
 pub(in crate::postgres) const AUDITED: &str = "
 SELECT tenant_id, operation_name, idempotency_key, action, actor, reason FROM idem.idempotency_audit
 WHERE tenant_id = $1 AND operation_name = $2 AND idempotency_key = $3 ORDER BY audit_id";
+
+pub(in crate::postgres) const SIGN: &str = "
+INSERT INTO idem.idempotency_progress (name, at) VALUES ('worker', clock_timestamp())
+ON CONFLICT (name) DO UPDATE SET at = excluded.at";
+
+pub(in crate::postgres) const SILENCE: &str = concat!(
+    "SELECT ",
+    micros!("(clock_timestamp() - at)"),
+    " AS silence FROM idem.idempotency_progress WHERE name = 'worker'"
+);
+
+/// What a caller's transaction is: whose database, how isolated, how durable.
+pub(in crate::postgres) const JOINED: &str = "
+SELECT (SELECT id FROM idem.idempotency_store) AS id, current_database()::text AS name,
+    current_setting('transaction_isolation') = 'read committed' AS sees,
+    current_setting('synchronous_commit') = 'off' AS forgets";

@@ -1,0 +1,191 @@
+//! What happened, for whoever counts: [`Event`]s and their [`Observer`]. Where they go is the application's choice; the
+//! features `metrics` and `tracing` bring two observers along.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::record::StatusName;
+use crate::store::Swept;
+
+/// Something that happened to a record, or to the store. Keys and tenants are not in it: they are the client's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A request owns its record, and the work begins.
+    Claimed {
+        /// The operation.
+        operation: &'a str,
+        /// How it came to own it.
+        how: How,
+        /// Which attempt it is.
+        attempt: u32,
+    },
+    /// A request was answered from the record.
+    Answered {
+        /// The operation.
+        operation: &'a str,
+        /// With what.
+        kind: AnswerKind,
+        /// How old the record is.
+        age: Duration,
+    },
+    /// The work ended, and how is stored.
+    Ended {
+        /// The operation.
+        operation: &'a str,
+        /// Where the record stands now.
+        status: StatusName,
+        /// How long the work took.
+        ran: Duration,
+        /// How long it took to store its end.
+        stored: Duration,
+    },
+    /// The work ended and cannot be stored yet, or not at all.
+    NotStored {
+        /// The operation.
+        operation: &'a str,
+    },
+    /// An owner found that its record is not its own any more.
+    Lost {
+        /// The operation.
+        operation: &'a str,
+    },
+    /// A call was announced, made, and came to this.
+    Called {
+        /// The operation.
+        operation: &'a str,
+        /// The call.
+        call: &'a str,
+        /// What is known of it.
+        fate: CallFate,
+        /// How long it took.
+        took: Duration,
+    },
+    /// The store failed a request.
+    StoreFailed {
+        /// Its stable code.
+        code: &'a str,
+    },
+    /// A worker brought a record further.
+    Recovered {
+        /// The operation.
+        operation: &'a str,
+        /// What it did.
+        step: RecoveryStep,
+    },
+    /// A person is needed: an alert, each time.
+    Parked {
+        /// The operation.
+        operation: &'a str,
+        /// How long nobody has known.
+        age: Duration,
+    },
+    /// A round of cleaning.
+    Swept(Swept),
+    /// How long the longest waiting record of a kind has waited, as a worker saw it; zero for none.
+    Oldest {
+        /// In progress or unknown.
+        status: StatusName,
+        /// How long.
+        age: Duration,
+    },
+    /// No worker has given a sign of life for that long.
+    NoWorker {
+        /// How long.
+        silence: Duration,
+    },
+}
+
+/// How a request came to own its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// It was the first.
+    First,
+    /// The owner before gave no sign of life.
+    TakeOver,
+    /// The attempt before had failed.
+    Retry,
+}
+
+/// What a request was answered with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerKind {
+    /// The stored answer.
+    Replay,
+    /// Another command under the key.
+    Mismatch,
+    /// In progress.
+    InProgress,
+    /// Failed, not due yet.
+    RetryLater,
+    /// Unknown.
+    Unknown,
+    /// Unknown, and only a person can tell.
+    Unresolved,
+    /// Done, but its body is not kept.
+    NotKept,
+    /// The window is over.
+    Expired,
+    /// Of a contract that this build does not know, or keep.
+    Contract,
+}
+
+/// What is known of a call that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallFate {
+    /// It happened.
+    Applied,
+    /// It was refused for good.
+    Rejected,
+    /// It never left.
+    NeverLeft,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// What a worker did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecoveryStep {
+    /// An abandoned record may be run by the next client.
+    Released,
+    /// Nobody knows how it ended; its providers are asked.
+    Stranded,
+    /// The provider said that the call happened.
+    Applied,
+    /// The provider had refused it.
+    Rejected,
+    /// The provider does not know it: it may be made again.
+    NotApplied,
+    /// The provider could not say.
+    StillUnknown,
+}
+
+/// Who is told. Called where things happen, so it must be quick, and must not panic.
+pub trait Observer: Send + Sync {
+    /// Is told of one event.
+    fn observe(&self, event: &Event<'_>);
+}
+
+/// Tells nobody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {
+    fn observe(&self, _: &Event<'_>) {}
+}
+
+impl fmt::Display for AnswerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Replay => "replay",
+            Self::Mismatch => "mismatch",
+            Self::InProgress => "in_progress",
+            Self::RetryLater => "retry_later",
+            Self::Unknown => "unknown",
+            Self::Unresolved => "unresolved",
+            Self::NotKept => "not_kept",
+            Self::Expired => "expired",
+            Self::Contract => "contract",
+        })
+    }
+}
