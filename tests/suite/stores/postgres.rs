@@ -1,10 +1,20 @@
 //! The store in PostgreSQL.
 
+mod cost;
+mod join;
+mod locks;
+mod proxy;
+mod races;
+mod server;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use idem_core::store::{Claimed, Claiming, NewClaim};
-use idem_core::{CommandHash, OwnerToken, Scope, Tenant};
+use futures_util::future::join_all;
+use idem_core::store::{Claimed, Claiming, End, Finish, NewClaim};
+use idem_core::{CommandHash, Fence, Keep, OwnerToken, Ownership, Scope, StoreError, StoredResponse, Tenant};
 use idem_sqlx::{PgOptions, PgStore};
+use tokio::sync::Barrier;
 
 use crate::support::postgres::{Cluster, Database};
 
@@ -43,4 +53,41 @@ async fn inserts(store: &PgStore, claim: &NewClaim) -> bool {
     }
 }
 
+fn ownership(claim: &NewClaim) -> Ownership {
+    Ownership { scope: claim.scope.clone(), fence: Fence::FIRST, owner: claim.owner }
+}
+
+fn finish(end: End) -> Finish {
+    Finish { closed: Vec::new(), resource: None, end }
+}
+
+fn completed(body: impl Into<Vec<u8>>) -> End {
+    let response = StoredResponse { status: 201, headers: Vec::new(), body: Some(body.into()) };
+    End::Completed { response, keep: KEEP }
+}
+
+/// The code of the [`idem_sqlx::Error`] behind a store's error.
+fn cause(error: &StoreError) -> &'static str {
+    let source = std::error::Error::source(error).expect("a cause");
+    source.downcast_ref::<idem_sqlx::Error>().expect("idem's own").code()
+}
+
+/// Starts that many tasks together.
+async fn at_once<T: Send + 'static, F>(tasks: usize, task: impl Fn(usize) -> F) -> Vec<T>
+where
+    F: Future<Output = T> + Send + 'static,
+{
+    let start = Arc::new(Barrier::new(tasks));
+    let tasks = (0..tasks).map(|number| {
+        let (start, task) = (Arc::clone(&start), task(number));
+        tokio::spawn(async move {
+            start.wait().await;
+            task.await
+        })
+    });
+    join_all(tasks).await.into_iter().map(|joined| joined.expect("no task panics")).collect()
+}
+
 const LONG: Duration = Duration::from_secs(60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const KEEP: Keep = Keep { window: DAY, body: DAY, metadata: DAY };

@@ -115,10 +115,6 @@ impl Cluster {
         panic!("the private PostgreSQL did not start");
     }
 
-    pub(crate) fn admin(&self) -> &PgConnectOptions {
-        &self.admin
-    }
-
     /// A new, empty database.
     pub(crate) async fn database(&'static self) -> Database {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -175,11 +171,12 @@ pub(crate) fn program(name: &str) -> PathBuf {
     let mut debian: Vec<_> = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().collect();
     debian.sort_by_key(|version| version.file_name().to_string_lossy().parse::<u32>().unwrap_or(0));
     let debian = debian.into_iter().rev().map(|version| version.path().join("bin"));
+    let debian = debian.chain([PathBuf::from("/usr/sbin")]);
     let found = in_path.chain(debian).map(|directory| directory.join(name)).find(|program| program.is_file());
     found.unwrap_or_else(|| {
         panic!(
-            "`{name}` of PostgreSQL is in neither PATH nor /usr/lib/postgresql/*/bin. As root: apt-get update && \
-             apt-get install --yes --no-install-recommends postgresql (or name a server in IDEM_TEST_POSTGRES_URL)"
+            "`{name}` is in neither PATH nor /usr/lib/postgresql/*/bin nor /usr/sbin. As root: apt-get update && \
+             apt-get install --yes --no-install-recommends postgresql pgbouncer"
         )
     })
 }
