@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use idem_core::Keep;
 use idem_core::store::{Claimed, Claiming, Owning};
+use idem_core::{CallClass, CallState, DownstreamKey, Keep, OwnerToken, Ownership, StoredResponse};
 use idem_sqlx::PgStore;
 
 use super::{KEEP, LONG, completed, finish, inserts, new_claim, options, ownership};
@@ -59,9 +60,87 @@ async fn a_completion_with_a_short_window_is_none() {
     assert!(updates >= 500 && hot == 0, "{hot} of {updates}");
 }
 
+/// Every statement finds its rows by an index. A planner that may not scan a table does so only where it has to.
+#[tokio::test]
+async fn no_statement_reads_a_whole_table() {
+    let (store, database) = alone().await;
+    store.close().await;
+    database.run(format!("ALTER DATABASE {} SET enable_seqscan = off", database.name())).await;
+    // What the planner's choice of statements was, before it was told so, does not count.
+    database.run("SELECT pg_stat_reset()").await;
+    let store = PgStore::connect(options(&database).connections(1)).await.unwrap();
+    for round in 0..8 {
+        everything(&store, &format!("key-{round}")).await;
+    }
+    store.close().await;
+    let tables = "FROM pg_stat_user_tables WHERE relname LIKE 'idempotency_%'
+        AND relname NOT IN ('idempotency_store', 'idempotency_migrations')";
+    while database.number(format!("SELECT sum(idx_scan)::bigint {tables}")).await < 100 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(database.number(format!("SELECT sum(seq_scan)::bigint {tables}")).await, 0);
+}
+
+/// Each statement of the store once.
+async fn everything(store: &PgStore, key: &str) {
+    let claim = new_claim(key, LONG);
+    assert!(inserts(store, &claim).await);
+    assert!(!inserts(store, &claim).await);
+    let owner = ownership(&claim);
+    let name = DownstreamKey::from_stored(format!("charge_{key}"));
+    let open = Some(NewCall { name: "charge".into(), class: CallClass::Neither, key: name.clone() });
+    let step = Step { closed: Vec::new(), open, resource: None, checkpoint: None, lease: Duration::ZERO };
+    store.step(&owner, &step).await.unwrap();
+    store.step(&owner, &Step { open: None, ..step }).await.unwrap();
+    let seen = async || Seen::of(&store.record(&claim.scope).await.unwrap().unwrap());
+    let take = async || TakeOver { seen: seen().await, owner: OwnerToken::random(), lease: LONG };
+    let next = take().await;
+    store.take_over(&next).await.unwrap();
+    let owner = Ownership { fence: owner.fence.next(), owner: next.owner, ..owner };
+    let mut pulse = store.pulse().unwrap();
+    let live = vec![(owner.clone(), LONG)];
+    std::thread::spawn(move || pulse.beat(&live).unwrap()).join().unwrap();
+    store.finish(&owner, &finish(End::Unknown { ask_in: LONG })).await.unwrap();
+    let evidence = Evidence { key: name, source: "webhook".into(), state: CallState::Withdrawn };
+    assert!(store.learn(&evidence).await.unwrap().is_some());
+    store.learned(&claim.scope).await.unwrap();
+    assert_eq!(store.due(Duration::ZERO, None, 1000).await.unwrap().len(), 1);
+    let next = take().await;
+    store.take_to_ask(&next).await.unwrap();
+    let owner = Ownership { fence: owner.fence.next(), owner: next.owner, ..owner };
+    let end = AnsweredEnd::StillUnknown { ask_in: Duration::ZERO, park: false };
+    store.answer(&owner, &Answered { closed: Vec::new(), resource: None, end }).await.unwrap();
+    store.tend(&seen().await, &Tended::Parked { ask_in: Duration::ZERO }).await.unwrap();
+    let audit = AuditEntry {
+        scope: Some(claim.scope.clone()),
+        action: "resolve".into(),
+        actor: "somebody".into(),
+        reason: "a test".into(),
+    };
+    let closed = vec![ClosedCall { name: "charge".into(), state: CallState::Applied(b"receipt".to_vec()) }];
+    let at_once = Keep { window: Duration::ZERO, body: Duration::ZERO, metadata: Duration::ZERO };
+    let response = StoredResponse { status: 201, headers: Vec::new(), body: Some(vec![b'x'; 4096]) };
+    let end = End::Completed { response, keep: at_once };
+    let resolved = store.resolve(&seen().await, &Verdicted::Ended { closed, end }, &audit).await.unwrap();
+    assert!(matches!(resolved, Guarded::Written { .. }));
+    assert_eq!(store.audited(&claim.scope).await.unwrap().len(), 1);
+    store.audit(&audit).await.unwrap();
+    store.add_contract("create_payment", 1, 0, "text").await.unwrap();
+    store.contracts("create_payment", 1).await.unwrap();
+    store.settle_setting("namespace", "a").await.unwrap();
+    store.sign_of_life().await.unwrap();
+    assert!(store.silence().await.unwrap().is_some());
+    let order = SweepOrder { limit: 10, purge_tombstones: true };
+    let mut swept = Swept::default();
+    while swept.purged == 0 {
+        swept = store.sweep(order).await.unwrap();
+    }
+    assert!(store.record(&claim.scope).await.unwrap().is_none());
+}
+
 async fn complete(store: &PgStore, name: &str, keep: Keep) {
-    let response = idem_core::StoredResponse { status: 201, headers: Vec::new(), body: Some(vec![b'x'; 600]) };
-    let end = idem_core::store::End::Completed { response, keep };
+    let response = StoredResponse { status: 201, headers: Vec::new(), body: Some(vec![b'x'; 600]) };
+    let end = End::Completed { response, keep };
     for key in 0..500 {
         let claim = new_claim(&format!("{name}-{key}"), LONG);
         assert!(matches!(store.claim(&claim).await, Ok(Claimed::Inserted { .. })));

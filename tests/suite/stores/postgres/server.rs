@@ -4,6 +4,7 @@ use futures_util::future::join_all;
 use idem_core::StoreError;
 use idem_core::store::{Claiming, Fenced, Owning, SweepOrder, Sweeping};
 use idem_sqlx::{PgOptions, PgStore};
+use sqlx::ConnectOptions;
 
 use super::{LONG, cause, completed, finish, inserts, new_claim, options, ownership, temporary};
 use crate::support::postgres::{Cluster, Database, free_port};
@@ -116,7 +117,8 @@ async fn a_read_only_server_is_told_apart() {
     let _cut = store.claim(&claim).await;
     let error = store.claim(&claim).await.unwrap_err();
     assert_eq!((error.code(), cause(&error)), ("STORE_UNAVAILABLE", "DATABASE_IS_REPLICA"));
-    database.run(format!("SET default_transaction_read_only = off; {}", turned("off"))).await;
+    let mut primary = database.options().options([("default_transaction_read_only", "off")]).connect().await.unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(turned("off"))).execute(&mut primary).await.unwrap();
     disconnect(&database).await;
     let _cut = store.claim(&claim).await;
     inserts(&store, &claim).await;
