@@ -63,14 +63,19 @@ impl<C, R> Idempotent<C, R> {
             }
             .in_current_span(),
         );
-        match answer.await {
-            Ok(Ok(outcome)) => problem::outcome(outcome),
-            Ok(Err(error)) => problem::store_failed(&error),
-            // The task is gone without a word: the runtime shuts down, or something outside of the work panicked.
-            Err(_) => {
-                tracing::error!("the task of a request ended without an outcome");
-                problem::not_stored(MOMENT)
-            }
+        self::answer(answer).await
+    }
+}
+
+/// Waits for the task, and gives what it came to.
+pub(crate) async fn answer(told: oneshot::Receiver<Ended>) -> Response {
+    match told.await {
+        Ok(Ok(outcome)) => problem::outcome(outcome),
+        Ok(Err(error)) => problem::store_failed(&error),
+        // The task is gone without a word: the runtime shuts down, or something outside of the work panicked.
+        Err(_) => {
+            tracing::error!("the task of a request ended without an outcome");
+            problem::not_stored(MOMENT)
         }
     }
 }
@@ -93,17 +98,17 @@ where
 }
 
 /// The way back to the client. The first word is its answer; later ones find nobody.
-struct Told(Mutex<Option<oneshot::Sender<Ended>>>);
+pub(crate) struct Told(Mutex<Option<oneshot::Sender<Ended>>>);
 
-type Ended = Result<Outcome, StoreError>;
+pub(crate) type Ended = Result<Outcome, StoreError>;
 
 impl Told {
-    fn pair() -> (Self, oneshot::Receiver<Ended>) {
+    pub(crate) fn pair() -> (Self, oneshot::Receiver<Ended>) {
         let (send, receive) = oneshot::channel();
         (Self(Mutex::new(Some(send))), receive)
     }
 
-    fn tell(&self, ended: Ended) {
+    pub(crate) fn tell(&self, ended: Ended) {
         // Taking the sender is all that happens under the lock, so a poisoned one is as good.
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {

@@ -33,6 +33,7 @@
 //! stable [`Code`] and what the client does [`Next`].
 
 mod execute;
+mod execute_tx;
 mod extract;
 mod key;
 mod problem;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::calls::CallRecord;
@@ -343,6 +344,16 @@ pub struct Checkpoint {
     pub version: u32,
     /// The data, as the application serialised it.
     pub data: Vec<u8>,
+}
+
+impl Checkpoint {
+    /// The data, as [`Claim::checkpoint`](crate::Claim::checkpoint) was given it. Look at the version first.
+    ///
+    /// # Errors
+    /// Where it is no `T`.
+    pub fn data_as<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.data)
+    }
 }
 
 impl Record {

@@ -167,6 +167,7 @@ macro_rules! conformance {
                 a_contract_has_one_place
                 of_rivals_one_adds_a_contract
                 a_setting_is_settled_once
+                a_sign_of_life_is_seen
                 the_audit_is_kept_in_order
             }
             content {

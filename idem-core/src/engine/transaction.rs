@@ -68,11 +68,19 @@ impl Engine {
         W: FnOnce(S::Tx, LocalClaim) -> F,
         F: Future<Output = Result<(S::Tx, Reply), Failure>>,
     {
-        unwrapped::<S>(&*self.inner.store)?;
+        self.keeps_records_in::<S>()?;
         match self.begin(tenant, key, command).await? {
             Begin::Decided(answer) => Ok(Outcome::Second(answer)),
             Begin::Run(claim) => Ok(self.conduct_tx(store, claim, work, |_| ()).await),
         }
+    }
+
+    /// Refuses a kind of store that this engine's is not, and does not stand in front of.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`] over [`OtherStore`](crate::store::OtherStore).
+    pub fn keeps_records_in<S: Store + 'static>(&self) -> Result<(), StoreError> {
+        unwrapped::<S>(&*self.inner.store).map(|_| ())
     }
 
     /// [`Self::conduct`] for work in a transaction of `store`; see [`Self::run_tx`].

@@ -2,7 +2,7 @@
 
 use crate::record::OwnerToken;
 use crate::store::{AuditEntry, Store};
-use crate::testing::{Case, an_audit, at_once};
+use crate::testing::{Case, LONG, an_audit, at_once};
 
 /// Contract texts are kept byte by byte, in order, for one version of one operation.
 pub async fn contracts_are_kept_in_order(store: &dyn Store) {
@@ -46,6 +46,14 @@ pub async fn a_setting_is_settled_once(store: &dyn Store) {
     let empty = fresh();
     assert_eq!(store.settle_setting(&empty, "").await.expect("a value"), "");
     assert_eq!(store.settle_setting(&empty, "another").await.expect("a value"), "");
+}
+
+/// A worker's sign of life is seen, and dated by the store.
+pub async fn a_sign_of_life_is_seen(store: &dyn Store) {
+    store.sign_of_life().await.expect("a sign");
+    store.sign_of_life().await.expect("another sign");
+    let silence = store.silence().await.expect("an answer").expect("a sign was given");
+    assert!(silence < LONG, "{silence:?}");
 }
 
 /// The audit keeps what was said, in order, about the record that it was said of.

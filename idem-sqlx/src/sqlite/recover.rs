@@ -262,3 +262,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     LEARNED,
     DUE,
 ];
+
+/// Which index finds which.
+#[cfg(test)]
+pub(super) const INDEXED: &[(&str, &str)] = &[(DUE, "idempotency_requests_due")];

@@ -87,3 +87,12 @@ WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3 AND outcom
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] =
     &[PURGE, TOMBSTONES, FORGET_EVIDENCE, FORGET_CALLS, FORGET_RECORD, DROP_BODIES, EXPIRE, CLEAR_OUTCOMES];
+
+/// Which index finds which.
+#[cfg(test)]
+pub(super) const INDEXED: &[(&str, &str)] = &[
+    (PURGE, "idempotency_requests_purge"),
+    (TOMBSTONES, "idempotency_requests_purge"),
+    (DROP_BODIES, "idempotency_requests_bodies"),
+    (EXPIRE, "idempotency_requests_expiry"),
+];

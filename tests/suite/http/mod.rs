@@ -8,6 +8,7 @@ mod ends;
 mod extract;
 mod hangup;
 mod key;
+mod local;
 mod replay;
 mod rivals;
 mod scope;

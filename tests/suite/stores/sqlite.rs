@@ -1,6 +1,7 @@
 //! The store in an SQLite file.
 
 mod files;
+mod joining;
 mod races;
 
 use std::time::Duration;

@@ -36,12 +36,18 @@ pub(crate) enum Fails {
 #[derive(Clone)]
 pub(crate) struct FaultyStore {
     inner: Arc<dyn Store>,
+    opaque: bool,
     faults: Arc<Mutex<VecDeque<(Request, Fails)>>>,
 }
 
 impl FaultyStore {
     pub(crate) fn over(store: impl Store + 'static) -> Self {
-        Self { inner: Arc::new(store), faults: Arc::default() }
+        Self { inner: Arc::new(store), opaque: false, faults: Arc::default() }
+    }
+
+    /// One that does not say what it stands in front of.
+    pub(crate) fn opaque(store: impl Store + 'static) -> Self {
+        Self { opaque: true, ..Self::over(store) }
     }
 
     /// The next such request fails in that way; several are met in the order in which they were planned.
@@ -110,7 +116,7 @@ impl Owning for FaultyStore {
 
 impl Store for FaultyStore {
     fn inner(&self) -> Option<&dyn Store> {
-        Some(&*self.inner)
+        (!self.opaque).then_some(&*self.inner)
     }
 
     fn as_any(&self) -> &dyn Any {

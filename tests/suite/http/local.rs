@@ -1,0 +1,114 @@
+//! `execute_tx`: a handler whose rows and answer are one transaction, over SQLite.
+
+use axum::Json;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idem_axum::{Failure, Idempotent, MemoryStore, Reply};
+use idem_core::StatusName;
+use idem_core::store::{Claiming, TxStore};
+use idem_core::{Scope, Tenant};
+use idem_sqlx::SqliteStore;
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::{Row, SqlitePool};
+
+use crate::http::bench::{Server, TENANT, idem};
+use crate::http::command::Pay;
+
+struct Service {
+    server: Server,
+    pool: SqlitePool,
+    store: SqliteStore,
+    _directory: tempfile::TempDir,
+}
+
+/// An INSERT, and then what the account asks for.
+async fn service() -> Service {
+    let directory = tempfile::tempdir().unwrap();
+    let options = SqliteConnectOptions::new().filename(directory.path().join("app.db")).create_if_missing(true);
+    let pool = SqlitePoolOptions::new().connect_with(options).await.unwrap();
+    sqlx::raw_sql("CREATE TABLE payments (id TEXT PRIMARY KEY) STRICT").execute(&pool).await.unwrap();
+    let store = SqliteStore::beside(&pool).await.unwrap();
+    let used = store.clone();
+    let handler = async move |payment: Idempotent<Pay>| {
+        payment
+            .execute_tx(&used, |payment, mut tx, claim| async move {
+                let id = claim.derived_id("pay");
+                sqlx::query("INSERT INTO payments VALUES (?1)").bind(&id).execute(&mut *tx).await?;
+                match payment.account.as_str() {
+                    "refused" => Err(Failure::reply(Reply::status(402))),
+                    "broken" => Err("broken".into()),
+                    "panics" => panic!("on purpose"),
+                    _ => Ok((tx, (StatusCode::CREATED, Json(id)))),
+                }
+            })
+            .await
+    };
+    let router = Router::new().route("/pay", post(handler)).with_state(idem(store.clone()).build().unwrap());
+    Service { server: Server::start(router).await, pool, store, _directory: directory }
+}
+
+impl Service {
+    async fn pay(&self, key: &str, account: &str) -> crate::http::bench::Answer {
+        self.server.post("/pay", key, serde_json::json!({ "account": account, "cents": 1000 })).await
+    }
+
+    async fn rows(&self) -> i64 {
+        sqlx::query("SELECT count(*) FROM payments").fetch_one(&self.pool).await.unwrap().get(0)
+    }
+
+    async fn status(&self, key: &str) -> StatusName {
+        let scope = Scope::new(Tenant::new(TENANT).unwrap(), "pay", key.parse().unwrap());
+        self.store.look(&scope).await.unwrap().unwrap().record.status.name()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_and_answer_are_one_transaction() {
+    let service = service().await;
+    let first = service.pay("key-1", "acc_1").await;
+    let second = service.pay("key-1", "acc_1").await;
+    assert_eq!((first.status, second.status, &first.body), (201, 201, &second.body));
+    assert_eq!(second.headers["idempotency-replayed"], "true");
+    assert_eq!(service.rows().await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_refused_or_fails_leaves_no_row() {
+    let service = service().await;
+    for _ in 0..2 {
+        assert_eq!(service.pay("key-1", "refused").await.status, 402);
+    }
+    assert_eq!(service.status("key-1").await, StatusName::FailedReplayable);
+    for (key, account) in [("key-2", "broken"), ("key-3", "panics")] {
+        let answer = service.pay(key, account).await;
+        assert!(answer.status >= 500, "{account}: {}", answer.status);
+        assert_eq!(service.status(key).await, StatusName::FailedRetryable);
+    }
+    assert_eq!(service.rows().await, 0);
+}
+
+/// Sixteen at once: one row, one answer, nobody is told of a database's troubles.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_at_once_one_runs() {
+    let service = service().await;
+    let answers = futures_util::future::join_all((0..16).map(|_| service.pay("key-1", "acc_1"))).await;
+    let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+    assert!(statuses.iter().all(|status| [201, 409].contains(status)), "{statuses:?}");
+    assert_eq!((service.rows().await, service.pay("key-1", "acc_1").await.status), (1, 201));
+}
+
+/// The transaction of a store that the engine does not keep its records in: told before anything is claimed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_kind_of_store_is_refused() {
+    let service = service().await;
+    let store = service.store.clone();
+    let handler = async move |payment: Idempotent<Pay>| {
+        payment.execute_tx(&store, |_, tx: <SqliteStore as TxStore>::Tx, _| async { Ok((tx, "it ran")) }).await
+    };
+    let memory = MemoryStore::new();
+    let router = Router::new().route("/pay", post(handler)).with_state(idem(memory.clone()).build().unwrap());
+    let answer = Server::start(router).await.pay("key-1").await;
+    assert!(answer.status >= 500, "{}", answer.status);
+    assert!(memory.is_empty());
+}
