@@ -1,12 +1,63 @@
 //! Records written in the application's own transaction.
 
+use std::time::Duration;
+
 use idem_core::store::{Claiming, Fenced, Joins, NewCall, NewClaim, OtherStore, Step, TxStore};
-use idem_core::{CallClass, DownstreamKey, OwnerToken, Ownership, StatusName};
+use idem_core::{CallClass, DownstreamKey, Failure, OwnerToken, Ownership, StatusName};
 use idem_sqlx::PgStore;
-use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Transaction};
+use sqlx::{ConnectOptions, Connection, PgConnection, PgPool, Postgres, Transaction};
 
 use super::{LONG, cause, completed, finish, inserts, new_claim, options, ownership, temporary};
+use crate::stores::joining::{Rows, joining};
 use crate::support::postgres::Database;
+
+joining!(Beside);
+
+/// The application's pool, and idem's tables beside its own.
+struct Beside {
+    pool: PgPool,
+    store: PgStore,
+    _database: Database,
+}
+
+impl Rows for Beside {
+    type Store = PgStore;
+
+    async fn fresh() -> Self {
+        let (_store, database) = temporary().await;
+        let table = "CREATE TABLE payments (id bigint GENERATED ALWAYS AS IDENTITY, name text PRIMARY KEY,
+            parent text REFERENCES payments DEFERRABLE INITIALLY DEFERRED)";
+        database.run(table).await;
+        let pool = PgPool::connect_with(database.options()).await.unwrap();
+        // A row that a transaction holds is not waited for.
+        let options = options(&database).lock_timeout(Duration::from_millis(100));
+        let store = PgStore::connect(options).await.unwrap();
+        Self { pool, store, _database: database }
+    }
+
+    fn store(&self) -> &PgStore {
+        &self.store
+    }
+
+    async fn begin(&self) -> Transaction<'static, Postgres> {
+        self.pool.begin().await.unwrap()
+    }
+
+    async fn insert(&self, tx: &mut Transaction<'static, Postgres>, row: &'static str) -> Result<(), Failure> {
+        sqlx::query("INSERT INTO payments (name) VALUES ($1)").bind(row).execute(&mut **tx).await?;
+        Ok(())
+    }
+
+    async fn doom(tx: &mut Transaction<'static, Postgres>) -> bool {
+        let orphan = "INSERT INTO payments (name, parent) VALUES ('orphan', 'nobody')";
+        sqlx::query(orphan).execute(&mut **tx).await.unwrap();
+        true
+    }
+
+    async fn rows(&self) -> Vec<String> {
+        sqlx::query_scalar("SELECT name FROM payments ORDER BY name").fetch_all(&self.pool).await.unwrap()
+    }
+}
 
 /// Business row, announcement and completion: together, or nothing of them.
 #[tokio::test]
