@@ -115,6 +115,7 @@ impl Engine {
                 return Ok(Begin::Run(Claim::new(inner, ownership, new.hash, 1, (Vec::new(), None), now)));
             }
             Claimed::Found(found) => found,
+            Claimed::Held => return Ok(Begin::Decided(Answer::InProgress { retry_after: MOMENT })),
         };
         for _ in 0..ROUNDS {
             // Our own name in the record: an earlier try was written, and only its answer was lost.

@@ -40,7 +40,7 @@ pub enum Error {
         mode: String,
     },
     /// idem's tables are missing.
-    #[error("idem's tables are missing: open the store with `SqliteStore::open`, or run the SQL of `schema_sql()`")]
+    #[error("idem's tables are missing: use the store's `open` or `migrate`, or run the SQL of its `schema_sql()`")]
     NotMigrated(#[source] Option<sqlx::Error>),
     /// The schema is older than this release needs.
     #[error("idem's schema is at version {found}, this release needs {needed}: migrate before it takes traffic")]
@@ -98,6 +98,25 @@ pub enum Error {
     /// The database refused a statement: another program changed the tables, or this is a fault of idem.
     #[error("the database refused a statement")]
     Refused(#[source] sqlx::Error),
+    /// The PostgreSQL URL does not read, or the server is not to be reached, or refuses the user.
+    #[error("there is no connection to the PostgreSQL server")]
+    NotReachable(#[source] sqlx::Error),
+    /// The server is a standby, or the session may only read: nothing can be claimed there.
+    #[error("the PostgreSQL server is a read-only replica, or its sessions are read-only: connect to the primary")]
+    Replica(#[source] Option<sqlx::Error>),
+    /// A commit is acknowledged before it is on the disk: a crash of the server forgets claims whose work has run.
+    #[error(
+        "`synchronous_commit` is off: a crash forgets claims whose work has run. Turn it on for idem's role, or say \
+         `PgOptions::claims_may_be_forgotten`"
+    )]
+    CommitsAsynchronously,
+    /// A statement ran for longer than `statement_timeout`, or was cancelled by an administrator.
+    #[error("the statement ran for longer than its time-out")]
+    TooSlow(#[source] sqlx::Error),
+    /// PostgreSQL gave this transaction up for another one (a serialization failure or a deadlock), or the transaction's
+    /// isolation keeps it from seeing how the record stands: the whole transaction may be run again.
+    #[error("the transaction met a rival's, or cannot see it: run it again; READ COMMITTED does not meet this")]
+    Serialization(#[source] Option<sqlx::Error>),
     /// No thread for the writer.
     #[error("no thread or runtime for the writer")]
     NoThread(#[source] std::io::Error),
@@ -125,6 +144,11 @@ impl Error {
             Self::ReadOnly(_) => "DATABASE_READ_ONLY",
             Self::Damaged(_) => "DATABASE_DAMAGED",
             Self::Refused(_) => "DATABASE_REFUSED",
+            Self::NotReachable(_) => "DATABASE_NOT_REACHABLE",
+            Self::Replica(_) => "DATABASE_IS_REPLICA",
+            Self::CommitsAsynchronously => "DATABASE_COMMITS_ASYNCHRONOUSLY",
+            Self::TooSlow(_) => "DATABASE_TOO_SLOW",
+            Self::Serialization(_) => "DATABASE_SERIALIZATION",
             Self::NoThread(_) => "DATABASE_NO_THREAD",
         }
     }
@@ -132,10 +156,17 @@ impl Error {
     /// Whether the same request may succeed later, without anybody changing the set-up.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            Self::Locked(_) | Self::Conflict(_) | Self::Full(_) | Self::Failed(_) | Self::Closed | Self::NoThread(_)
-        )
+        match self {
+            Self::Locked(_)
+            | Self::Conflict(_)
+            | Self::Full(_)
+            | Self::Failed(_)
+            | Self::Closed
+            | Self::NoThread(_) => true,
+            // After a failover the next connection is to the new primary.
+            Self::TooSlow(_) | Self::Serialization(_) | Self::Replica(_) | Self::NotReachable(_) => true,
+            _ => false,
+        }
     }
 }
 
@@ -146,20 +177,20 @@ impl From<Error> for StoreError {
 }
 
 /// What went wrong in one request to an open store: the database, or a row that does not read as a record.
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) enum Trouble {
     Database(Error),
     Row(&'static str),
 }
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
         Self::Database(error)
     }
 }
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 impl From<Trouble> for StoreError {
     fn from(trouble: Trouble) -> Self {
         match trouble {
@@ -196,6 +227,36 @@ impl Error {
             Some(7 | 9 | 10 | 14 | 15) => Self::Failed(error),
             Some(8) => Self::ReadOnly(error),
             Some(11 | 26) => Self::Damaged(error),
+            _ => Self::Refused(error),
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl Error {
+    /// Sorts what sqlx says of a PostgreSQL server, by SQLSTATE
+    /// (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
+    pub(crate) fn of_postgres(error: sqlx::Error) -> Self {
+        let Some(database) = error.as_database_error() else {
+            return match error {
+                sqlx::Error::PoolClosed => Self::Closed,
+                sqlx::Error::Configuration(_) => Self::NotReachable(error),
+                error => Self::Failed(error),
+            };
+        };
+        let code = database.code().unwrap_or_default();
+        match &*code {
+            "55P03" => Self::Locked(error),
+            "57014" => Self::TooSlow(error),
+            "40001" | "40P01" => Self::Serialization(Some(error)),
+            "25006" => Self::Replica(Some(error)),
+            // undefined_table, invalid_schema_name
+            "42P01" | "3F000" => Self::NotMigrated(Some(error)),
+            "53100" => Self::Full(error),
+            // data_corrupted, index_corrupted
+            "XX001" | "XX002" => Self::Damaged(error),
+            // Connection, resources, operator intervention, system error.
+            code if ["08", "53", "57", "58"].contains(&code.get(..2).unwrap_or_default()) => Self::Failed(error),
             _ => Self::Refused(error),
         }
     }

@@ -3,6 +3,9 @@
 //! | feature | store | for |
 //! | --- | --- | --- |
 //! | `sqlite` (default) | [`SqliteStore`] | one machine: a file, no server |
+//! | `postgres` | [`PgStore`] | many nodes on one PostgreSQL |
+//!
+//! TLS to PostgreSQL comes with sqlx's own features (`tls-rustls`, `tls-native-tls`): turn one on in the application.
 //!
 //! ```
 //! # async fn open(dir: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
@@ -18,11 +21,17 @@
 //! ```
 
 mod error;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod migration;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod row;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
 pub use error::Error;
+#[cfg(feature = "postgres")]
+pub use postgres::{PgOptions, PgStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};

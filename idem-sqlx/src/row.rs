@@ -12,12 +12,14 @@ use sqlx::{ColumnIndex, Decode, Row, Type};
 
 use crate::error::Trouble;
 
-/// How a database counts time: SQLite in milliseconds, as everything older than its `subsec` does.
+/// How a database counts time: SQLite in milliseconds, as everything older than its `subsec` does, PostgreSQL in
+/// microseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tick(Duration);
 
 impl Tick {
     pub(crate) const MILLISECOND: Self = Self(Duration::from_millis(1));
+    pub(crate) const MICROSECOND: Self = Self(Duration::from_micros(1));
 
     /// An instant for a column, cut to the tick; before 1970 there is none.
     pub(crate) fn count(self, at: SystemTime) -> i64 {

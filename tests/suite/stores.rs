@@ -5,6 +5,7 @@
 
 mod joining;
 mod memory;
+mod postgres;
 mod sqlite;
 
 /// Runs one behaviour on a runtime of its own, as an application would.

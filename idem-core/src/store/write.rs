@@ -30,6 +30,8 @@ pub enum Claimed {
     },
     /// A record was there; perhaps the caller's own, of a claim whose answer was lost.
     Found(Box<Found>),
+    /// Somebody is writing this record right now, and has not committed: it is not to be read yet, and nobody else's.
+    Held,
 }
 
 /// A record as it stood at one moment of the store's clock.

@@ -52,14 +52,17 @@ pub async fn of_concurrent_claims_one_inserts(store: &dyn Store) {
         .await;
         let mut inserted = Vec::new();
         let mut found = Vec::new();
+        let mut held = 0;
         for (owner, claimed) in claims {
             match claimed {
                 Ok(Claimed::Inserted { .. }) => inserted.push(owner),
                 Ok(Claimed::Found(there)) => found.push(there.record.owner),
+                // A rival's insert was not committed in time; it is nobody's claim.
+                Ok(Claimed::Held) => held += 1,
                 Err(error) => panic!("losing the race is no error: {error:?}"),
             }
         }
-        assert_eq!((inserted.len(), found.len()), (1, 15));
+        assert_eq!((inserted.len(), found.len() + held), (1, 15));
         assert!(found.iter().all(|owner| *owner == inserted[0]));
     }
 }

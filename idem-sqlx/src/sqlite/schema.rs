@@ -4,23 +4,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sha2::{Digest, Sha256};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 
 use crate::error::Error;
+use crate::migration::{self, Applied, Migration};
 use crate::sqlite::options::SqliteOptions;
-
-/// One step of the schema. After the first release a step is never edited, and the next one must leave a schema that
-/// the release before can work with (columns and tables are added first, and taken away a release later): during a
-/// rolling deploy both run on it.
-struct Migration {
-    version: i64,
-    name: &'static str,
-    /// The oldest schema version that a release must know to work with the schema after this step.
-    oldest: i64,
-    sql: &'static str,
-}
 
 const MIGRATIONS: &[Migration] = &[Migration {
     version: 1,
@@ -45,7 +34,7 @@ CREATE TABLE IF NOT EXISTS idempotency_migrations (
 pub(super) fn plain_sql() -> String {
     let mut sql = TABLE.to_owned();
     for migration in MIGRATIONS {
-        let checksum: String = checksum(migration).iter().map(|byte| format!("{byte:02x}")).collect();
+        let checksum = migration.checksum_hex();
         let Migration { version, name, oldest, sql: step } = migration;
         let _infallible = write!(
             sql,
@@ -100,7 +89,7 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Err
             .bind(migration.version)
             .bind(migration.name)
             .bind(migration.oldest)
-            .bind(checksum(migration))
+            .bind(migration.checksum())
             .execute(&mut *tx)
             .await
             .map_err(Error::of_sqlite)?;
@@ -110,11 +99,7 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Err
 
 /// Refuses a schema that this release cannot work with.
 pub(super) async fn check(connection: &mut SqliteConnection) -> Result<(), Error> {
-    match applied(connection).await? {
-        0 => Err(Error::NotMigrated(None)),
-        found if found < NEWEST => Err(Error::SchemaTooOld { found, needed: NEWEST }),
-        _ => Ok(()),
-    }
+    migration::complete(MIGRATIONS, applied(connection).await?)
 }
 
 /// The newest applied version; 0 for none.
@@ -123,26 +108,15 @@ async fn applied(connection: &mut SqliteConnection) -> Result<i64, Error> {
         .fetch_all(connection)
         .await
         .map_err(Error::of_sqlite)?;
-    let mut newest = 0;
+    let mut applied = Vec::new();
     for row in rows {
-        let version: i64 = row.try_get(0).map_err(Error::of_sqlite)?;
-        let oldest: i64 = row.try_get(1).map_err(Error::of_sqlite)?;
-        let found: Vec<u8> = row.try_get(2).map_err(Error::of_sqlite)?;
-        if oldest > NEWEST {
-            return Err(Error::SchemaTooNew { found: version, oldest, known: NEWEST });
-        }
-        let known = MIGRATIONS.iter().find(|migration| migration.version == version);
-        if known.is_some_and(|migration| checksum(migration) != found) {
-            return Err(Error::SchemaEdited { version });
-        }
-        newest = version;
+        applied.push(Applied {
+            version: row.try_get(0).map_err(Error::of_sqlite)?,
+            oldest: row.try_get(1).map_err(Error::of_sqlite)?,
+            checksum: row.try_get(2).map_err(Error::of_sqlite)?,
+        });
     }
-    Ok(newest)
+    migration::newest(MIGRATIONS, applied)
 }
 
-fn checksum(migration: &Migration) -> Vec<u8> {
-    Sha256::digest(migration.sql).to_vec()
-}
-
-const NEWEST: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 const RETRY: Duration = Duration::from_millis(5);

@@ -34,7 +34,7 @@ fn new_claim(key: &str, lease: Duration) -> NewClaim {
 async fn inserts(store: &SqliteStore, claim: &NewClaim) -> bool {
     match store.claim(claim).await {
         Ok(Claimed::Inserted { .. }) => true,
-        Ok(Claimed::Found(_)) => false,
+        Ok(Claimed::Found(_) | Claimed::Held) => false,
         Err(error) => panic!("{}", told(&error)),
     }
 }

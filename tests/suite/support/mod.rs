@@ -3,3 +3,4 @@
 pub(crate) mod clock;
 pub(crate) mod faulty;
 pub(crate) mod log;
+pub(crate) mod postgres;

@@ -1,0 +1,162 @@
+//! Recovery's reading, the sweep, and what is kept beside the records.
+
+use std::time::Duration;
+
+use idem_core::store::{AuditEntry, Evidence, Found, SweepOrder, Swept};
+use idem_core::{Record, Scope, transition};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use crate::error::{Error, Trouble};
+use crate::postgres::session::{Session, scoped};
+use crate::postgres::sql;
+use crate::postgres::write::{TICK, micros, records};
+use crate::row::{self, state_columns};
+
+pub(super) async fn due(
+    session: &mut Session<'_>,
+    grace: Duration,
+    after: Option<&Record>,
+    limit: u32,
+) -> Result<Vec<Found>, Trouble> {
+    let place = after.and_then(|record| Some((TICK.count(transition::due_at(record)?), &record.scope)));
+    if after.is_none() {
+        for _ in 0..WALKS {
+            let rows = session.rows(sqlx::query(sql::ADOPT).bind(micros(grace)).bind(WALK)).await?;
+            // No row: another worker walks right now.
+            let more = rows.first().map(|row| column::<bool>(row, "more")).transpose()?;
+            if more != Some(true) {
+                break;
+            }
+        }
+    }
+    let scope = place.map(|(_, scope)| scope);
+    let query = sqlx::query(sql::DUE)
+        .bind(micros(grace))
+        .bind(i64::from(limit))
+        .bind(place.map(|(at, _)| at))
+        .bind(scope.map(|scope| scope.tenant().as_str()))
+        .bind(scope.map(Scope::operation))
+        .bind(scope.map(|scope| scope.key().as_str()));
+    records(&session.rows(query).await?)
+}
+
+pub(super) async fn learn(session: &mut Session<'_>, evidence: &Evidence) -> Result<Option<Scope>, Trouble> {
+    let (state, outcome) = state_columns(&evidence.state);
+    let query =
+        sqlx::query(sql::LEARN).bind(evidence.key.as_str()).bind(evidence.source.as_str()).bind(state).bind(outcome);
+    let rows = session.rows(query).await?;
+    rows.first().map(|row| row::scope(row, TICK)).transpose()
+}
+
+pub(super) async fn learned(session: &mut Session<'_>, scope: &Scope) -> Result<Vec<Evidence>, Trouble> {
+    let rows = session.rows(scoped(sql::LEARNED, scope)).await?;
+    rows.iter().map(|row| row::evidence(row, TICK)).collect()
+}
+
+/// One batch. Rows that only get another place in the line count against it and are not told of, so a batch of nothing
+/// else is followed by the next one, a few times.
+pub(super) async fn sweep(session: &mut Session<'_>, order: SweepOrder) -> Result<Swept, Trouble> {
+    let mut swept = Swept::default();
+    let statements = if order.purge_tombstones { &[sql::SWEEP, sql::SWEEP_TOMBSTONES][..] } else { &[sql::SWEEP] };
+    for statement in statements {
+        for _ in 0..WALKS {
+            let left = u64::from(order.limit).saturating_sub(swept.bodies + swept.expired + swept.purged);
+            if left == 0 {
+                break;
+            }
+            let batch = i64::try_from(left).unwrap_or(i64::MAX);
+            let rows = session.rows(sqlx::query(*statement).bind(batch).bind(order.purge_tombstones)).await?;
+            let row = rows.first().ok_or(Trouble::Row("looked_at"))?;
+            let count = |name| column::<i64>(row, name).map(i64::unsigned_abs);
+            let cleaned = (count("bodies")?, count("expired")?, count("purged")?);
+            swept.bodies += cleaned.0;
+            swept.expired += cleaned.1;
+            swept.purged += cleaned.2;
+            if cleaned != (0, 0, 0) || count("looked_at")? < left {
+                break;
+            }
+        }
+    }
+    session.rows(sqlx::query(sql::SWEEP_BODIES).bind(i64::from(order.limit))).await?;
+    Ok(swept)
+}
+
+/// Makes the partitions of the days to come, and drops those that are over.
+pub(super) async fn turn_days(session: &mut Session<'_>) -> Result<(), Trouble> {
+    session.rows(sqlx::query(sql::TURN_DAYS)).await?;
+    Ok(())
+}
+
+pub(super) async fn contracts(
+    session: &mut Session<'_>,
+    operation: &str,
+    version: u32,
+) -> Result<Vec<String>, Trouble> {
+    let rows = session.rows(sqlx::query(sql::CONTRACTS).bind(operation).bind(i64::from(version))).await?;
+    rows.iter().map(|row| column(row, "contract")).collect()
+}
+
+pub(super) async fn add_contract(
+    session: &mut Session<'_>,
+    operation: &str,
+    version: u32,
+    number: u32,
+    text: &str,
+) -> Result<bool, Trouble> {
+    let query =
+        sqlx::query(sql::ADD_CONTRACT).bind(operation).bind(i64::from(version)).bind(i64::from(number)).bind(text);
+    Ok(!session.rows(query).await?.is_empty())
+}
+
+pub(super) async fn settle_setting(session: &mut Session<'_>, name: &str, value: &str) -> Result<String, Trouble> {
+    for _ in 0..ROUNDS {
+        let rows = session.rows(sqlx::query(sql::SETTLE_SETTING).bind(name).bind(value)).await?;
+        if let Some(row) = rows.first() {
+            return column(row, "value");
+        }
+    }
+    Err(Error::Failed(sqlx::Error::RowNotFound).into())
+}
+
+pub(super) async fn sign_of_life(session: &mut Session<'_>) -> Result<(), Trouble> {
+    session.rows(sqlx::query(sql::SIGN)).await?;
+    Ok(())
+}
+
+pub(super) async fn silence(session: &mut Session<'_>) -> Result<Option<Duration>, Trouble> {
+    let rows = session.rows(sqlx::query(sql::SILENCE)).await?;
+    let silence = rows.first().map(|row| column::<i64>(row, "silence")).transpose()?;
+    Ok(silence.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or_default())))
+}
+
+pub(super) async fn audit(session: &mut Session<'_>, entry: &AuditEntry) -> Result<(), Trouble> {
+    let scope = entry.scope.as_ref();
+    let query = sqlx::query(sql::AUDIT)
+        .bind(scope.map(|scope| scope.tenant().as_str()))
+        .bind(scope.map(Scope::operation))
+        .bind(scope.map(|scope| scope.key().as_str()))
+        .bind(entry.actor.as_str())
+        .bind(entry.action.as_str())
+        .bind(entry.reason.as_str());
+    session.rows(query).await?;
+    Ok(())
+}
+
+pub(super) async fn audited(session: &mut Session<'_>, scope: &Scope) -> Result<Vec<AuditEntry>, Trouble> {
+    let rows = session.rows(scoped(sql::AUDITED, scope)).await?;
+    rows.iter().map(|row| row::audit(row, TICK)).collect()
+}
+
+fn column<'r, T>(row: &'r PgRow, name: &'static str) -> Result<T, Trouble>
+where
+    T: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
+{
+    row.try_get(name).map_err(|_| Trouble::Row(name))
+}
+
+/// How many entries of the line one statement looks at, and how many statements one round sends.
+const WALK: i64 = 10_000;
+const WALKS: usize = 100;
+
+const ROUNDS: usize = 3;

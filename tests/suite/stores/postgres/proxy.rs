@@ -1,0 +1,106 @@
+//! Through PgBouncer in transaction mode, with the options that are documented for it.
+
+use std::time::Duration;
+
+use idem_core::store::{Claiming, Fenced, Guarded, Owning, Recovering, Seen, SweepOrder, Sweeping, TakeOver};
+use idem_core::{OwnerToken, StatusName};
+use idem_sqlx::{PgOptions, PgStore};
+use sqlx::ConnectOptions;
+use sqlx::postgres::PgConnectOptions;
+
+use super::{LONG, at_once, completed, finish, inserts, new_claim, ownership, temporary};
+use crate::support::postgres::{Database, Supervised, directory, free_port, program, user, write};
+
+/// Two server connections, twenty clients, five hundred claims, each of which has a rival.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn claims_go_through_a_proxy_in_transaction_mode() {
+    let (direct, database) = temporary().await;
+    let (proxy, _running) = proxy(&database).await;
+    let long = Duration::from_secs(60);
+    let options = PgOptions::from(proxy).behind_transaction_proxy().connections(20);
+    let options = options.lock_timeout(long).statement_timeout(long).acquire_timeout(long);
+    let store = PgStore::open(options).await.unwrap();
+    let owned = at_once(20, |client| {
+        let store = store.clone();
+        async move {
+            let mut owned = 0;
+            for key in 0..50 {
+                // Each key is claimed by two clients.
+                let claim = new_claim(&format!("key-{}-{key}", client / 2), LONG);
+                if inserts(&store, &claim).await {
+                    let finished = store.finish(&ownership(&claim), &finish(completed("{}"))).await;
+                    assert!(matches!(finished, Ok(Fenced::Written { .. })), "{finished:?}");
+                    owned += 1;
+                }
+            }
+            owned
+        }
+    });
+    assert_eq!(owned.await.into_iter().sum::<i32>(), 500);
+    let finished = "SELECT count(*) FROM idem.idempotency_requests WHERE status = 'completed'";
+    assert_eq!(database.number(finished).await, 500);
+
+    // The rest of what a store does.
+    let claim = new_claim("late", Duration::ZERO);
+    assert!(inserts(&store, &claim).await);
+    let due = store.due(Duration::ZERO, None, 10).await.unwrap();
+    assert_eq!(due.len(), 1);
+    let take = TakeOver { seen: Seen::of(&due[0].record), owner: OwnerToken::random(), lease: LONG };
+    assert!(matches!(store.take_over(&take).await, Ok(Guarded::Written { .. })));
+    let record = store.record(&claim.scope).await.unwrap().unwrap();
+    let mut pulse = store.pulse().unwrap();
+    let live = vec![(record.ownership(), LONG), (ownership(&claim), LONG)];
+    assert_eq!(std::thread::spawn(move || pulse.beat(&live).unwrap()).join().unwrap(), [true, false]);
+    store.sweep(SweepOrder { limit: 10, purge_tombstones: true }).await.unwrap();
+    let record = direct.record(&claim.scope).await.unwrap().unwrap();
+    assert_eq!((record.status.name(), record.attempts), (StatusName::InProgress, 2));
+}
+
+/// Its time-outs hold there too: a locked row is not waited for.
+#[tokio::test]
+async fn a_lock_is_not_waited_for_behind_a_proxy() {
+    let (direct, database) = temporary().await;
+    let claim = new_claim("key-1", Duration::ZERO);
+    assert!(inserts(&direct, &claim).await);
+    let (proxy, _running) = proxy(&database).await;
+    let options = PgOptions::from(proxy).behind_transaction_proxy().lock_timeout(Duration::from_millis(50));
+    let store = PgStore::connect(options).await.unwrap();
+    let mut holder = database.options().connect().await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT FROM idem.idempotency_requests FOR UPDATE").execute(&mut holder).await.unwrap();
+    let record = store.record(&claim.scope).await.unwrap().unwrap();
+    let take = TakeOver { seen: Seen::of(&record), owner: OwnerToken::random(), lease: LONG };
+    assert!(matches!(store.take_over(&take).await, Ok(Guarded::Changed(Some(_)))));
+    sqlx::raw_sql("ROLLBACK").execute(&mut holder).await.unwrap();
+    assert!(matches!(store.take_over(&take).await, Ok(Guarded::Written { .. })));
+}
+
+/// A PgBouncer before the database, of two server connections.
+async fn proxy(database: &Database) -> (PgConnectOptions, Supervised) {
+    let bouncer = program("pgbouncer");
+    let server = database.options();
+    for _ in 0..3 {
+        let user = user();
+        let directory = directory("idem-pgbouncer", user);
+        let port = free_port();
+        let configuration = directory.join("pgbouncer.ini");
+        let text = format!(
+            "[databases]\n* = host={} port={} user={}{}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+             unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 2\nmax_client_conn = 100\n",
+            server.get_host(),
+            server.get_port(),
+            server.get_username(),
+            std::env::var("PGPASSWORD").map(|password| format!(" password={password}")).unwrap_or_default(),
+        );
+        write(&configuration, &text);
+        let running = Supervised::start(&directory, user, &bouncer, &[configuration.display().to_string()]);
+        let proxy = server.clone().host("127.0.0.1").port(port).statement_cache_capacity(0).extra_float_digits(None);
+        for _ in 0..200 {
+            if proxy.connect().await.is_ok() {
+                return (proxy, running);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        eprintln!("{}", std::fs::read_to_string(directory.join("log")).unwrap_or_default());
+    }
+    panic!("PgBouncer did not start");
+}
