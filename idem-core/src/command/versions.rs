@@ -7,7 +7,7 @@ use crate::contract::Contract;
 /// What generated code calls.
 #[doc(hidden)]
 pub mod __private {
-    pub use super::{assert_lineage, contract_at, contract_of_own, keeps, write_at, write_by_own};
+    pub use super::{Versioned, assert_lineage, contract_at, contract_of_own, keeps, write_at, write_by_own};
 }
 
 /// What an old command is in today's terms. Every `From` is one.
@@ -44,33 +44,37 @@ impl<C, Old: for<'c> TryFrom<&'c C>> WayThere<C> for Old {
     }
 }
 
-/// [`IdempotentCommand::keeps`] beside a frozen struct. `own` is the oldest version that the command's own fields say.
-pub fn keeps<C: IdempotentCommand, Old: IdempotentCommand>(own: u32, version: u32) -> bool {
-    (own..=C::VERSION).contains(&version) || (C::OLDEST..own).contains(&version) && Old::keeps(version)
+/// A command with a frozen struct for the versions before.
+pub trait Versioned: IdempotentCommand + WayBack<Self::Previous> {
+    /// The frozen struct.
+    type Previous: IdempotentCommand + WayThere<Self>;
+
+    /// The oldest version that the command's own fields say.
+    const OWN: u32 = Self::VERSION;
+}
+
+/// [`IdempotentCommand::keeps`] beside a frozen struct.
+pub fn keeps<C: Versioned>(version: u32) -> bool {
+    (C::OWN..=C::VERSION).contains(&version) || (C::OLDEST..C::OWN).contains(&version) && C::Previous::keeps(version)
 }
 
 /// [`IdempotentCommand::contract_at`] beside a frozen struct.
-pub fn contract_at<C: IdempotentCommand, Old: IdempotentCommand>(own: u32, version: u32) -> Option<Contract> {
-    if version >= own {
+pub fn contract_at<C: Versioned>(version: u32) -> Option<Contract> {
+    if version >= C::OWN {
         return contract_of_own::<C>(version);
     }
-    (version >= C::OLDEST).then(|| Old::contract_at(version)).flatten()
+    (version >= C::OLDEST).then(|| C::Previous::contract_at(version)).flatten()
 }
 
 /// [`IdempotentCommand::write_at`] beside a frozen struct.
-pub fn write_at<C, Old, S>(own: u32, command: &C, version: u32, sink: &mut S) -> bool
-where
-    C: IdempotentCommand + WayBack<Old>,
-    Old: IdempotentCommand + WayThere<C>,
-    S: Sink + ?Sized,
-{
-    if version >= own {
+pub fn write_at<C: Versioned, S: Sink + ?Sized>(command: &C, version: u32, sink: &mut S) -> bool {
+    if version >= C::OWN {
         return write_by_own(command, version, sink);
     }
     if version < C::OLDEST {
         return false;
     }
-    let Some(old) = Old::there(command) else { return false };
+    let Some(old) = C::Previous::there(command) else { return false };
     // Taken down before the way back, which takes the old command.
     let mut text = Vec::new();
     if !old.write_at(version, &mut text as &mut dyn Sink) || !is_one(command, &C::back(old)) {
@@ -104,18 +108,21 @@ fn is_one<C: IdempotentCommand>(command: &C, back: &C) -> bool {
 
 /// Refuses, while compiling, a `previous` that is no earlier version of the same operation. `until` is the lowest one
 /// of the fields, or the command's own version; gives back the oldest version kept.
-pub const fn assert_lineage<C: IdempotentCommand, Old: IdempotentCommand>(oldest: Option<u32>, until: u32) -> u32 {
+pub const fn assert_lineage<C: Versioned>(oldest: Option<u32>, until: u32) -> u32 {
     assert!(
-        same(C::OPERATION, Old::OPERATION),
+        same(C::OPERATION, C::Previous::OPERATION),
         "`previous` has another `operation`: it is not an earlier version of this command"
     );
-    assert!(Old::VERSION < C::VERSION, "`previous` is not older: its `version` has to be lower than this one's");
+    assert!(
+        C::Previous::VERSION < C::VERSION,
+        "`previous` is not older: its `version` has to be lower than this one's"
+    );
     let oldest = match oldest {
         Some(oldest) => oldest,
-        None => Old::OLDEST,
+        None => C::Previous::OLDEST,
     };
-    assert!(oldest >= Old::OLDEST, "`oldest` is below what `previous` keeps");
-    assert!(oldest <= Old::VERSION, "`oldest` leaves nothing for `previous` to say; take `previous` out");
+    assert!(oldest >= C::Previous::OLDEST, "`oldest` is below what `previous` keeps");
+    assert!(oldest <= C::Previous::VERSION, "`oldest` leaves nothing for `previous` to say; take `previous` out");
     assert!(C::WRITES >= oldest, "`writes` is below the oldest version that is kept");
     assert!(until >= oldest, "`until` is below the oldest version that is kept, so the field is never hashed");
     oldest

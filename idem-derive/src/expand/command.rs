@@ -10,15 +10,20 @@ use crate::model::{Derive, Input};
 
 /// The implementation of `IdempotentCommand`.
 pub(super) fn command(input: &Input<'_>, generics: &Generics) -> TokenStream {
-    implementation(input, generics, versions(input))
+    implementation(input, generics, versions(input), previous(input, generics))
 }
 
 /// The same with nothing but name and version.
 pub(super) fn plain(input: &Input<'_>, generics: &Generics) -> TokenStream {
-    implementation(input, generics, TokenStream::new())
+    implementation(input, generics, TokenStream::new(), None)
 }
 
-fn implementation(input: &Input<'_>, generics: &Generics, versions: TokenStream) -> TokenStream {
+fn implementation(
+    input: &Input<'_>,
+    generics: &Generics,
+    versions: TokenStream,
+    previous: Option<TokenStream>,
+) -> TokenStream {
     if input.derive != Derive::Command {
         return TokenStream::new();
     }
@@ -36,8 +41,32 @@ fn implementation(input: &Input<'_>, generics: &Generics, versions: TokenStream)
             #versions
         }
 
+        #previous
+
         #checked
     }
+}
+
+/// The frozen struct of the version before.
+fn previous(input: &Input<'_>, generics: &Generics) -> Option<TokenStream> {
+    let previous = input.attrs.previous.as_ref()?.value.as_ref()?;
+    let ident = input.ident;
+    let (impls, types, clause) = generics.split_for_impl();
+    let span = generated(previous.span());
+    // Without `oldest` the fields say the present version alone.
+    let own = input.attrs.oldest.is_some().then(|| {
+        quote!(
+            const OWN: _idem::u32 = <#previous as _idem::IdempotentCommand>::VERSION + 1;
+        )
+    });
+    Some(quote_spanned! {span=>
+        #[automatically_derived]
+        impl #impls _idem::Versioned for #ident #types #clause {
+            type Previous = #previous;
+
+            #own
+        }
+    })
 }
 
 /// How other versions than the present one are said.
@@ -47,39 +76,31 @@ fn versions(input: &Input<'_>) -> TokenStream {
         let writes = Literal::u32_unsuffixed(writes);
         quote!(const WRITES: _idem::u32 = #writes;)
     });
-    let previous = attrs.previous.as_ref().and_then(|given| Some((given.span, given.value.as_ref()?)));
+    let previous = attrs.previous.as_ref().map(|given| given.span);
     let given_oldest = attrs.oldest.as_ref().and_then(|given| given.value).map(Literal::u32_unsuffixed);
     if previous.is_none() && given_oldest.is_none() {
         return quote!(#writes);
     }
     let oldest = match previous {
         None => quote!(#given_oldest),
-        Some((span, previous)) => {
+        Some(span) => {
             let oldest = given_oldest.as_ref().map_or_else(|| quote!(_idem::None), |n| quote!(_idem::Some(#n)));
             let until = input.until().map(Literal::u32_unsuffixed);
             let until = until.map_or_else(|| quote!(Self::VERSION), |until| quote!(#until));
-            quote_spanned!(generated(span)=> _idem::assert_lineage::<Self, #previous>(#oldest, #until))
+            quote_spanned!(generated(span)=> _idem::assert_lineage::<Self>(#oldest, #until))
         }
     };
     let [keeps, contract_at, write_at] = match previous {
         None => [
             quote!((Self::OLDEST..=Self::VERSION).contains(&__version)),
             quote!(_idem::contract_of_own::<Self>(__version)),
-            quote!(_idem::write_by_own::<Self, __S>(self, __version, __sink)),
+            quote!(_idem::write_by_own(self, __version, __sink)),
         ],
-        Some((_, previous)) => {
-            // Where `oldest` is not given, the fields say the present version alone.
-            let own = match given_oldest {
-                Some(_) => quote!(<#previous as _idem::IdempotentCommand>::VERSION + 1),
-                None => quote!(Self::VERSION),
-            };
-            let span = generated(previous.span());
-            [
-                quote_spanned!(span=> _idem::keeps::<Self, #previous>(#own, __version)),
-                quote_spanned!(span=> _idem::contract_at::<Self, #previous>(#own, __version)),
-                quote_spanned!(span=> _idem::write_at::<Self, #previous, __S>(#own, self, __version, __sink)),
-            ]
-        }
+        Some(_) => [
+            quote!(_idem::keeps::<Self>(__version)),
+            quote!(_idem::contract_at::<Self>(__version)),
+            quote!(_idem::write_at(self, __version, __sink)),
+        ],
     };
     let by_version = input.until().map(|_| {
         quote! {

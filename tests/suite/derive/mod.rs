@@ -1,5 +1,6 @@
 //! The derive on the structs that people have, under the rules that their crates have.
 
+mod catalogue;
 mod hygiene;
 mod shapes;
 mod size;
