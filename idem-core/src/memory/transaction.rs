@@ -59,8 +59,8 @@ impl MemoryTx {
         let now = self.store.now();
         let Some(mut record) = state.records.get(&owner.scope).cloned() else { return Ok(Fenced::Refused(None)) };
         let write = Write { owner: owner.clone(), what, now };
-        let before = self.writes.iter().filter(|before| before.owner.scope == owner.scope);
-        let held = before.map(|before| before.apply(&mut record)).fold(true, |all, one| all && one);
+        let mut before = self.writes.iter().filter(|before| before.owner.scope == owner.scope);
+        let held = before.all(|before| before.apply(&mut record));
         if !held || !write.apply(&mut record) {
             return Ok(Fenced::Refused(Some(found(&record, now))));
         }

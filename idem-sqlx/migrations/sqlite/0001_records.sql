@@ -76,7 +76,9 @@ CREATE TABLE idempotency_requests (
 ) STRICT;
 
 -- For recovery: what is in progress, failed with a call, or unknown. A settled record is in no page of it, so it
--- stays as small as the work at hand, and the pages that claims and completions write are always the same few.
+-- stays as small as the work at hand, and the pages that claims and completions write are always the same few. Its
+-- price, measured at 20,000 random keys with answers of 600 bytes: claim and completion together write two pages of the
+-- log more (29 kB, without it 21 kB) and take a tenth more of a processor.
 CREATE INDEX idempotency_requests_due ON idempotency_requests (due_at) WHERE due_at IS NOT NULL;
 
 -- For the sweep: windows that are over, bodies that go before their window ends, and what is left of expired records,
