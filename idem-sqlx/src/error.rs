@@ -80,6 +80,13 @@ pub enum Error {
         "the transaction's connection has `synchronous = {0}`: a power loss could forget an announced call; open the pool with `synchronous = FULL`"
     )]
     NotDurable(i64),
+    /// So many writes were waiting that this one did not have its turn within the busy time-out.
+    #[error("the write did not have its turn within the busy time-out")]
+    Busy,
+    /// The file was deleted or replaced under this process. What it wrote from here on would be lost, or would make a
+    /// second owner beside that of a process with the new file: it has to be started again.
+    #[error("the SQLite file {} was deleted or replaced while it was open: start this process again", .0.display())]
+    Replaced(PathBuf),
     /// The disk is full.
     #[error("the disk is full")]
     Full(#[source] sqlx::Error),
@@ -136,6 +143,8 @@ impl Error {
             Self::SchemaTooNew { .. } => "SCHEMA_TOO_NEW",
             Self::SchemaEdited { .. } => "SCHEMA_EDITED",
             Self::Locked(_) => "DATABASE_LOCKED",
+            Self::Busy => "DATABASE_BUSY",
+            Self::Replaced(_) => "DATABASE_REPLACED",
             Self::Conflict(_) => "DATABASE_CONFLICT",
             Self::NotDurable(_) => "DATABASE_NOT_DURABLE",
             Self::Full(_) => "DATABASE_FULL",
@@ -158,6 +167,7 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Locked(_)
+            | Self::Busy
             | Self::Conflict(_)
             | Self::Full(_)
             | Self::Failed(_)

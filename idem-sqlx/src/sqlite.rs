@@ -114,6 +114,7 @@ impl SqliteStore {
             schema::migrate(&mut connection).await?;
         }
         schema::check(&mut connection).await?;
+        schema::probe(&mut connection).await?;
         let pool = |size| {
             SqlitePoolOptions::new()
                 .max_connections(size)
@@ -171,8 +172,15 @@ impl SqliteStore {
 impl Claiming for SqliteStore {
     async fn claim(&self, claim: &NewClaim) -> Result<Claimed, StoreError> {
         for _ in 0..ROUNDS {
-            if let Some(claimed) = self.writer.write(|waiting| Job::Claim(claim.clone(), waiting)).await? {
-                return Ok(claimed);
+            match self.writer.write(|waiting| Job::Claim(claim.clone(), waiting)).await.map_err(StoreError::from) {
+                Ok(Some(claimed)) => return Ok(claimed),
+                Ok(None) => {}
+                // Nothing can be written now, but a record that is there can be read: replays go on.
+                Err(error) if error.is_transient() => {
+                    let found = self.read(&claim.scope).await.ok().flatten();
+                    return found.map(|found| Claimed::Found(Box::new(found))).ok_or(error);
+                }
+                Err(error) => return Err(error),
             }
             // Beside the writer, so that replays, bodies and all, do not hold up who writes.
             if let Some(found) = self.read(&claim.scope).await? {

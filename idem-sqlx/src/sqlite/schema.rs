@@ -102,6 +102,12 @@ pub(super) async fn check(connection: &mut SqliteConnection) -> Result<(), Error
     migration::complete(MIGRATIONS, applied(connection).await?)
 }
 
+/// Refuses a file that cannot be written, before it takes traffic: SQLite opens one read-only without a word.
+pub(super) async fn probe(connection: &mut SqliteConnection) -> Result<(), Error> {
+    let tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(Error::of_sqlite)?;
+    tx.rollback().await.map_err(Error::of_sqlite)
+}
+
 /// The newest applied version; 0 for none.
 async fn applied(connection: &mut SqliteConnection) -> Result<i64, Error> {
     let rows = sqlx::query("SELECT version, oldest, checksum FROM idempotency_migrations ORDER BY version")

@@ -5,7 +5,8 @@
 //! flight can leave the connection inside a transaction; the next insert then reports its row and is never
 //! committed: two owners.) The thread is not one of the application's runtime, which handlers may block or shut down.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use idem_core::store::{
     Answered, AuditEntry, Claimed, Evidence, Fenced, Finish, Guarded, NewClaim, Seen, Step, SweepOrder, Swept,
@@ -23,6 +24,7 @@ use crate::sqlite::{keep, recover, sweep, write};
 #[derive(Debug, Clone)]
 pub(super) struct Writer {
     jobs: mpsc::Sender<Job>,
+    patience: Duration,
 }
 
 /// A write and who waits for it.
@@ -50,20 +52,27 @@ impl Writer {
     /// Starts the thread on a connection that is ready.
     pub(super) fn start(options: SqliteOptions, file: PathBuf, connection: SqliteConnection) -> Result<Self, Error> {
         let (jobs, queue) = mpsc::channel(QUEUE);
-        let desk = Desk { options, file, connection: Some(connection) };
+        let patience = options.patience();
+        let desk = Desk { options, identity: identity(&file), file, connection: Some(connection) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::NoThread)?;
         std::thread::Builder::new()
             .name("idem-sqlite-writer".into())
             .spawn(move || runtime.block_on(desk.serve(queue)))
             .map_err(Error::NoThread)?;
-        Ok(Self { jobs })
+        Ok(Self { jobs, patience })
     }
 
-    /// Queues a write and waits for its answer.
+    /// Queues a write and waits for its answer, for the busy time-out at most: behind a locked database each write
+    /// waits that long, and the last of many must not wait for all of them. One that was given up may still be made.
     pub(super) async fn write<T>(&self, job: impl FnOnce(Waiting<T>) -> Job) -> Result<T, Trouble> {
         let (waiting, answer) = oneshot::channel();
-        self.jobs.send(job(waiting)).await.map_err(|_| Error::Closed)?;
-        answer.await.unwrap_or_else(|_| Err(Error::Closed.into()))
+        let written = async {
+            self.jobs.send(job(waiting)).await.map_err(|_| Error::Closed)?;
+            answer.await.unwrap_or_else(|_| Err(Error::Closed.into()))
+        };
+        // A little more than the write itself may wait, so that a lock is called one.
+        let patience = self.patience + self.patience / 10;
+        tokio::time::timeout(patience, written).await.unwrap_or_else(|_| Err(Error::Busy.into()))
     }
 }
 
@@ -71,6 +80,8 @@ impl Writer {
 struct Desk {
     options: SqliteOptions,
     file: PathBuf,
+    /// What the file was when it was opened.
+    identity: Option<Identity>,
     /// `None` after a failure, until the next write opens another.
     connection: Option<SqliteConnection>,
 }
@@ -148,6 +159,9 @@ impl Desk {
         &mut self,
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
+        if identity(&self.file) != self.identity {
+            return Err(Error::Replaced(self.file.clone()).into());
+        }
         let connection = match &mut self.connection {
             Some(connection) => connection,
             None => self.connection.insert(self.options.writing(&self.file).connect().await?),
@@ -169,3 +183,19 @@ impl Desk {
 
 /// How many writes may wait; more callers wait to be let in, in the order they came.
 const QUEUE: usize = 1024;
+
+/// Device and inode: a file of the same name may be another.
+type Identity = (u64, u64);
+
+#[cfg(unix)]
+fn identity(file: &Path) -> Option<Identity> {
+    use std::os::unix::fs::MetadataExt;
+
+    std::fs::metadata(file).ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Elsewhere an open file can be neither deleted nor replaced.
+#[cfg(not(unix))]
+fn identity(_: &Path) -> Option<Identity> {
+    None
+}

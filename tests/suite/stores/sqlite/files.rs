@@ -153,6 +153,53 @@ async fn a_lock_held_for_too_long_is_transient() {
 }
 
 /// A statement that the database refuses in the middle of a write takes that whole write back, and no other.
+/// Each of many writes behind a lock waits for its own time, not for everybody's, and a record that is there is read
+/// all the same.
+#[tokio::test]
+async fn a_locked_file_holds_up_no_replay_and_nobody_twice() {
+    let (_, directory) = temporary().await;
+    let file = directory.path().join("idem.db");
+    let patience = Duration::from_millis(300);
+    let store = SqliteStore::open(SqliteOptions::new(&file).busy_timeout(patience)).await.unwrap();
+    let there = new_claim("key-1", LONG);
+    assert!(inserts(&store, &there).await);
+    let mut rival = connect(&file).await;
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut rival).await.unwrap();
+    let claims: Vec<_> = (0..40)
+        .map(|number| {
+            let store = store.clone();
+            let claim =
+                new_claim(if number % 2 == 0 { "key-1".to_owned() } else { format!("new-{number}") }.as_str(), LONG);
+            tokio::spawn(async move { (number, store.claim(&claim).await) })
+        })
+        .collect();
+    // One after the other they would take forty times the patience; the bound is far from both.
+    let all = async {
+        for claim in claims {
+            match claim.await.unwrap() {
+                (number, Ok(Claimed::Found(_))) => assert_eq!(number % 2, 0),
+                (number, Err(error)) => assert_eq!((number % 2, error.code()), (1, "STORE_UNAVAILABLE")),
+                (number, Ok(Claimed::Inserted { .. })) => panic!("{number} wrote through a lock"),
+            }
+        }
+    };
+    tokio::time::timeout(patience * 20, all).await.expect("they waited for each other's time");
+}
+
+/// Two processes would own one key: this one in the file that is gone, another in the new one.
+#[tokio::test]
+async fn a_file_that_was_deleted_or_replaced_is_not_written() {
+    let (store, directory) = temporary().await;
+    let file = directory.path().join("idem.db");
+    assert!(inserts(&store, &new_claim("key-1", LONG)).await);
+    std::fs::rename(&file, directory.path().join("elsewhere.db")).unwrap();
+    let error = store.claim(&new_claim("key-2", LONG)).await.unwrap_err();
+    assert_eq!((error.code(), cause(&error)), ("STORE_UNUSABLE", "DATABASE_REPLACED"));
+    let _other = SqliteStore::open(&file).await.unwrap();
+    let error = store.claim(&new_claim("key-2", LONG)).await.unwrap_err();
+    assert_eq!((error.code(), cause(&error)), ("STORE_UNUSABLE", "DATABASE_REPLACED"));
+}
+
 #[tokio::test]
 async fn a_failed_write_leaves_nothing_of_itself() {
     let (store, _directory) = temporary().await;
