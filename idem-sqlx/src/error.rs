@@ -80,8 +80,8 @@ pub enum Error {
         "the transaction's connection has `synchronous = {0}`: a power loss could forget an announced call; open the pool with `synchronous = FULL`"
     )]
     NotDurable(i64),
-    /// So many writes were waiting that this one did not have its turn within the busy time-out.
-    #[error("the write did not have its turn within the busy time-out")]
+    /// So many writes were waiting that this one did not have its turn within twice the busy time-out.
+    #[error("the write did not have its turn within twice the busy time-out")]
     Busy,
     /// The file was deleted or replaced under this process. What it wrote from here on would be lost, or would make a
     /// second owner beside that of a process with the new file: it has to be started again.

@@ -62,16 +62,16 @@ impl Writer {
         Ok(Self { jobs, patience })
     }
 
-    /// Queues a write and waits for its answer, for the busy time-out at most: behind a locked database each write
-    /// waits that long, and the last of many must not wait for all of them. One that was given up may still be made.
+    /// Queues a write and waits for its answer, for twice the busy time-out at most: behind a locked database each write
+    /// waits that time-out, and the last of many must not wait for all of them. One that was given up may still be made.
     pub(super) async fn write<T>(&self, job: impl FnOnce(Waiting<T>) -> Job) -> Result<T, Trouble> {
         let (waiting, answer) = oneshot::channel();
         let written = async {
             self.jobs.send(job(waiting)).await.map_err(|_| Error::Closed)?;
             answer.await.unwrap_or_else(|_| Err(Error::Closed.into()))
         };
-        // A little more than the write itself may wait, so that a lock is called one.
-        let patience = self.patience + self.patience / 10;
+        // Well above what the write itself may wait, so that a lock is called one.
+        let patience = (self.patience * 2).max(Duration::from_secs(1));
         tokio::time::timeout(patience, written).await.unwrap_or_else(|_| Err(Error::Busy.into()))
     }
 }
