@@ -28,6 +28,7 @@ pub use attribute::{
 pub use collection::MapKey;
 pub(crate) use number::write_bare;
 pub use shape::{Shape, Shapes};
+pub(crate) use text::copy_plain;
 
 /// Where canonical text goes, piece by piece.
 ///
@@ -48,6 +49,14 @@ pub use shape::{Shape, Shapes};
 pub trait Sink {
     /// Takes the next bytes of the text. Pieces end anywhere, also inside a character.
     fn put(&mut self, bytes: &[u8]);
+
+    /// Takes a text in quotes, if it needs no escape and there is room for all of it. False: nothing was taken. Looking
+    /// and copying in one pass is most of what makes short texts cheap.
+    #[doc(hidden)]
+    #[inline]
+    fn put_text(&mut self, _: &[u8]) -> bool {
+        false
+    }
 }
 
 impl Sink for Vec<u8> {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-use crate::canonical::Sink;
+use crate::canonical::{Sink, copy_plain};
 
 /// The canonical form this build writes: the `1` of `idem/1`.
 pub const FORM: u16 = 1;
@@ -158,14 +158,25 @@ pub(crate) struct Hasher {
 }
 
 impl Sink for Hasher {
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, bytes: &[u8]) {
         if let Some(room) = self.held.get_mut(self.len..self.len + bytes.len()) {
-            room.copy_from_slice(bytes);
+            copy(room, bytes);
             self.len += bytes.len();
         } else {
             self.spill(bytes);
         }
+    }
+
+    fn put_text(&mut self, text: &[u8]) -> bool {
+        let end = self.len + text.len() + 2;
+        let Some([open, room @ .., close]) = self.held.get_mut(self.len..end) else { return false };
+        if !copy_plain(room, text) {
+            return false;
+        }
+        (*open, *close) = (b'"', b'"');
+        self.len = end;
+        true
     }
 }
 
@@ -181,6 +192,27 @@ impl Hasher {
             }
             None => self.sha.update(bytes),
         }
+    }
+}
+
+/// Copies bytes. Lengths of most names and numbers, where they are not known beforehand, take no call.
+#[inline(always)]
+fn copy(room: &mut [u8], bytes: &[u8]) {
+    match bytes.len() {
+        2..4 => copy_ends::<2>(room, bytes),
+        4..8 => copy_ends::<4>(room, bytes),
+        8..=16 => copy_ends::<8>(room, bytes),
+        _ => room.copy_from_slice(bytes),
+    }
+}
+
+#[inline]
+fn copy_ends<const N: usize>(room: &mut [u8], bytes: &[u8]) {
+    if let (Some(room), Some(bytes)) = (room.first_chunk_mut::<N>(), bytes.first_chunk()) {
+        *room = *bytes;
+    }
+    if let (Some(room), Some(bytes)) = (room.last_chunk_mut::<N>(), bytes.last_chunk()) {
+        *room = *bytes;
     }
 }
 

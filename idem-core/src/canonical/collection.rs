@@ -149,6 +149,9 @@ impl<A: Elementwise, T: Canonical<A>, H> Canonical<A> for HashSet<T, H> {
 
 impl<A: Elementwise, K: MapKey, V: Canonical<A>> Canonical<A> for BTreeMap<K, V> {
     fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+        if self.len() <= FEW {
+            return write_few_entries(self.iter(), sink);
+        }
         // The map's own order is the order of the texts for most keys: ASCII, or integers of one length.
         let in_order = self.keys().zip(self.keys().skip(1)).all(|(a, b)| compare_keys(a, b).is_lt());
         if in_order { write_entries(self.iter(), sink) } else { write_sorted_entries(self.iter(), sink) }
@@ -161,7 +164,7 @@ impl<A: Elementwise, K: MapKey, V: Canonical<A>> Canonical<A> for BTreeMap<K, V>
 
 impl<A: Elementwise, K: MapKey, V: Canonical<A>, H> Canonical<A> for HashMap<K, V, H> {
     fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
-        write_sorted_entries(self.iter(), sink);
+        if self.len() <= FEW { write_few_entries(self.iter(), sink) } else { write_sorted_entries(self.iter(), sink) }
     }
 
     fn shape(shapes: &mut Shapes) -> Shape {
@@ -233,6 +236,32 @@ where
     sink.put(if open == b"[" { b"[]" } else { b"]" });
 }
 
+/// Sorts a few entries on the stack, as they come: most maps in commands are small.
+fn write_few_entries<'a, A, K, V, S>(entries: impl Iterator<Item = (&'a K, &'a V)>, sink: &mut S)
+where
+    K: MapKey + 'a,
+    V: Canonical<A> + 'a,
+    S: Sink + ?Sized,
+{
+    let mut few = [None; FEW];
+    let mut len = 0;
+    for (slot, entry) in entries.enumerate() {
+        few[slot] = Some(entry);
+        len = slot + 1;
+        let mut at = slot;
+        while let Some([Some(before), Some(this)]) = few.get(at.wrapping_sub(1)..=at)
+            && compare_keys(before.0, this.0).is_gt()
+        {
+            few.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+    write_entries(few[..len].iter().flatten().copied(), sink);
+}
+
+/// How many entries of a map are sorted without an allocation.
+const FEW: usize = 8;
+
 fn write_sorted_entries<'a, A, K, V, S>(entries: impl Iterator<Item = (&'a K, &'a V)>, sink: &mut S)
 where
     K: MapKey + 'a,
@@ -269,7 +298,8 @@ fn compare_keys<K: MapKey>(a: &K, b: &K) -> Ordering {
 /// puts after the characters beyond them.
 pub(super) fn compare_utf16(a: &str, b: &str) -> Ordering {
     let rank = |byte: u8| if matches!(byte, 0xEE | 0xEF) { byte + 0x10 } else { byte };
-    a.bytes().map(rank).cmp(b.bytes().map(rank))
+    let mut pairs = a.bytes().zip(b.bytes());
+    pairs.find(|(a, b)| a != b).map_or_else(|| a.len().cmp(&b.len()), |(a, b)| rank(a).cmp(&rank(b)))
 }
 
 macro_rules! tuples {

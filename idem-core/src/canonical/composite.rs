@@ -1,7 +1,6 @@
 //! Derived types. One generated body names the parts of a type; writing and describing both run it, so that the two
 //! cannot come apart and an unmet bound is reported once.
 
-use super::compare::same_text;
 use super::default::AcceptsDefault;
 use super::shape::{self, Member, Wire};
 use super::{Canonical, Shape, Shapes, Sink};
@@ -127,9 +126,10 @@ pub fn write<T: Composite + ?Sized, S: Sink + ?Sized>(value: &T, sink: &mut S) {
 
 /// Writes a derived command with the fields that `version` had.
 pub fn write_value_at<T: Composite + ?Sized, S: Sink + ?Sized>(value: &T, version: u32, sink: &mut S) {
-    let mut writer = Writer { value, sink, version, open: T::Kind::OPEN };
+    sink.put(T::Kind::OPEN);
+    let mut writer = Writer { value, sink, version, is_first: true };
     T::parts(&mut writer);
-    writer.close(T::Kind::OPEN, T::Kind::CLOSE);
+    writer.sink.put(T::Kind::CLOSE);
 }
 
 /// Describes a derived type.
@@ -156,27 +156,20 @@ struct Writer<'a, T: ?Sized, S: ?Sized> {
     value: &'a T,
     sink: &'a mut S,
     version: u32,
-    /// The bracket that is still to be written; empty after the first part.
-    open: &'static [u8],
+    /// Whether the next part is the first after the bracket, and has no comma before it.
+    is_first: bool,
 }
 
 impl<T: ?Sized, S: Sink + ?Sized> Writer<'_, T, S> {
-    #[inline]
+    // Where the name is known, its length is, and copying it is a few instructions.
+    #[inline(always)]
     fn name(&mut self, name: &'static str) {
-        if self.open.is_empty() {
-            self.sink.put(name.as_bytes());
-        } else {
-            self.sink.put(self.open);
+        if self.is_first {
             self.sink.put(&name.as_bytes()[1..]);
-            self.open = b"";
+            self.is_first = false;
+        } else {
+            self.sink.put(name.as_bytes());
         }
-    }
-
-    fn close(&mut self, open: &[u8], close: &[u8]) {
-        if !self.open.is_empty() {
-            self.sink.put(open);
-        }
-        self.sink.put(close);
     }
 }
 
@@ -200,12 +193,10 @@ impl<T: ?Sized, S: Sink + ?Sized> Parts<T> for Writer<'_, T, S> {
     ) {
         if let Some(field) = get(self.value)
             && !field.is_absent()
+            && !field.is_default(&default())
         {
-            let default = default();
-            if !same_text(|sink| field.write_member(sink), |sink| F::write_default(&default, sink)) {
-                self.name(name);
-                field.write_member(self.sink);
-            }
+            self.name(name);
+            field.write_member(self.sink);
         }
     }
 
@@ -241,7 +232,7 @@ impl<T: ?Sized, S: Sink + ?Sized> Parts<T> for Writer<'_, T, S> {
         if !is(self.value) {
             return;
         }
-        let (open, close): (&'static [u8], &[u8]) = match variant {
+        let (open, close): (&[u8], &[u8]) = match variant {
             Variant::Unit => return self.sink.put(name.as_bytes()),
             Variant::Newtype => (b"", b""),
             Variant::Tuple => (b"[", b"]"),
@@ -250,10 +241,10 @@ impl<T: ?Sized, S: Sink + ?Sized> Parts<T> for Writer<'_, T, S> {
         self.sink.put(b"{");
         self.sink.put(name.as_bytes());
         self.sink.put(b":");
-        self.open = open;
+        self.sink.put(open);
+        self.is_first = true;
         fields(self);
-        self.close(open, close);
-        self.open = b"";
+        self.sink.put(close);
         self.sink.put(b"}");
     }
 }

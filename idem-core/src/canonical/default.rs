@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::attribute::{Elementwise, digest, unordered};
+use super::compare::same_text;
 use super::{Canonical, Sink};
 
 /// `D`, as written after `default =`, may stand for an absent value of this type.
@@ -18,6 +19,11 @@ use super::{Canonical, Sink};
 pub trait AcceptsDefault<D: ?Sized, A = super::none>: Canonical<A> {
     /// Writes the default as the member it stands for.
     fn write_default<S: Sink + ?Sized>(default: &D, sink: &mut S);
+
+    /// Whether the value, which is not absent, is written as the default would be.
+    fn is_default(&self, default: &D) -> bool {
+        same_text(|sink| self.write_member(sink), |sink| Self::write_default(default, sink))
+    }
 }
 
 /// A type with one way to be absent at most, so that "absent" and a default can be the same thing.
@@ -55,6 +61,11 @@ impl<A, D, T: AcceptsDefault<D, A> + Single<A>> AcceptsDefault<D, A> for Option<
     fn write_default<S: Sink + ?Sized>(default: &D, sink: &mut S) {
         T::write_default(default, sink);
     }
+
+    #[inline]
+    fn is_default(&self, default: &D) -> bool {
+        self.as_ref().is_none_or(|value| value.is_default(default))
+    }
 }
 
 macro_rules! lists {
@@ -87,6 +98,11 @@ macro_rules! forward {
         impl<A, D, T: AcceptsDefault<D, A> $(+ $bound)? + ?Sized> AcceptsDefault<D, A> for $pointer {
             fn write_default<S: Sink + ?Sized>(default: &D, sink: &mut S) {
                 T::write_default(default, sink);
+            }
+
+            #[inline]
+            fn is_default(&self, default: &D) -> bool {
+                T::is_default(self, default)
             }
         }
 

@@ -113,6 +113,7 @@ impl Digits {
     }
 
     /// A JSON string with an integer in it.
+    #[inline]
     fn integer(negative: bool, magnitude: u128) -> Self {
         let mut text = Self::new();
         text.prepend(b'"');
@@ -123,9 +124,19 @@ impl Digits {
 
     /// A JSON string with a decimal in it.
     fn decimal(negative: bool, mut mantissa: u128, mut scale: u32, places: u32) -> Self {
-        while scale > places && mantissa.is_multiple_of(10) {
-            mantissa /= 10;
-            scale -= 1;
+        if scale <= places {
+            // Nothing to drop, as with most amounts.
+        } else if let Ok(mut small) = u64::try_from(mantissa) {
+            while scale > places && small.is_multiple_of(10) {
+                small /= 10;
+                scale -= 1;
+            }
+            mantissa = small.into();
+        } else {
+            while scale > places && mantissa.is_multiple_of(10) {
+                mantissa /= 10;
+                scale -= 1;
+            }
         }
         let negative = negative && mantissa != 0;
         let mut text = Self::new();
@@ -142,11 +153,22 @@ impl Digits {
         text
     }
 
+    #[inline]
     fn prepend(&mut self, byte: u8) {
         self.at -= 1;
-        self.text[self.at] = byte;
+        self.text[self.at % ROOM] = byte;
     }
 
+    /// Writes the two digits of a number below 100.
+    #[inline]
+    fn prepend_pair(&mut self, number: u64) {
+        self.at -= 2;
+        let [tens, ones] = PAIRS[number as usize % 100];
+        self.text[self.at % ROOM] = tens;
+        self.text[(self.at + 1) % ROOM] = ones;
+    }
+
+    #[inline]
     fn prepend_integer(&mut self, negative: bool, mut magnitude: u128) {
         // 128-bit division is a slow call, and few numbers need it.
         while magnitude > u64::MAX.into() {
@@ -154,12 +176,14 @@ impl Digits {
             magnitude /= 10;
         }
         let mut rest = magnitude as u64;
-        loop {
-            self.prepend(b'0' + (rest % 10) as u8);
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
+        while rest >= 100 {
+            self.prepend_pair(rest % 100);
+            rest /= 100;
+        }
+        if rest >= 10 {
+            self.prepend_pair(rest);
+        } else {
+            self.prepend(b'0' + rest as u8);
         }
         if negative {
             self.prepend(b'-');
@@ -167,6 +191,7 @@ impl Digits {
     }
 
     /// Writes the last digits of a number, zeros included, and gives back the digits before them.
+    #[inline]
     fn prepend_last(&mut self, mut count: u32, mut magnitude: u128) -> u128 {
         while count > 0 && magnitude > u64::MAX.into() {
             self.prepend(b'0' + (magnitude % 10) as u8);
@@ -177,7 +202,11 @@ impl Digits {
             return magnitude;
         }
         let mut rest = magnitude as u64;
-        for _ in 0..count {
+        for _ in 0..count / 2 {
+            self.prepend_pair(rest % 100);
+            rest /= 100;
+        }
+        if count % 2 == 1 {
             self.prepend(b'0' + (rest % 10) as u8);
             rest /= 10;
         }
@@ -194,7 +223,19 @@ impl Digits {
     }
 }
 
-/// The longest: 29 digits, a point, 28 places, a sign and two quotes.
+/// The digits of every number below 100: dividing by ten once more costs more than looking.
+static PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[b'0'; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
+/// The longest: 29 digits, a point, 28 places, a sign and two quotes. A power of two, so that a place taken modulo it
+/// needs no check.
 const ROOM: usize = 64;
 
 #[cfg(feature = "rust_decimal")]

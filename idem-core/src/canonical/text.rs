@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
+use super::compare::same_text;
 use super::default::{AcceptsDefault, Single};
 use super::unicode16::is_unassigned;
 use super::{Canonical, MapKey, Shape, Shapes, Sink, lowercase, none, trim, uppercase, verbatim};
@@ -37,8 +38,30 @@ const LOWERCASE: Rules = Rules { case: Case::Lower, ..PLAIN };
 /// Writes a JSON string.
 #[inline]
 pub(super) fn write_text<S: Sink + ?Sized>(text: &str, rules: Rules, sink: &mut S) {
+    let text = if rules.trim { text.trim_ascii() } else { text };
+    let is_written = match rules.case {
+        Case::AsSent => sink.put_text(text.as_bytes()),
+        Case::Upper | Case::Lower if text.len() > CODE => false,
+        Case::Upper | Case::Lower => {
+            let mut code = [0; CODE];
+            for (code, byte) in code.iter_mut().zip(text.bytes()) {
+                *code = if rules.case == Case::Upper { byte.to_ascii_uppercase() } else { byte.to_ascii_lowercase() };
+            }
+            sink.put_text(&code[..text.len()])
+        }
+    };
+    if !is_written {
+        write_quoted(text, rules, sink);
+    }
+}
+
+/// The longest text in a case that is made on the stack first: currencies, countries and their like are short.
+const CODE: usize = 16;
+
+#[inline(never)]
+fn write_quoted<S: Sink + ?Sized>(text: &str, rules: Rules, sink: &mut S) {
     sink.put(b"\"");
-    write_inner(if rules.trim { text.trim_ascii() } else { text }, rules, sink);
+    write_inner(text, rules, sink);
     sink.put(b"\"");
 }
 
@@ -73,19 +96,72 @@ fn write_special<S: Sink + ?Sized>(text: &str, first: usize, rules: Rules, sink:
     write_run(&bytes[written..], rules.case, sink);
 }
 
+/// Not zero if one of the eight bytes is not plain.
+#[inline]
+fn specials(word: u64) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    // Taking `n` away brings a byte's high bit up where the byte is below `n`. Only such a byte borrows from its
+    // neighbour, so that the answer as a whole is right. Bytes from 0x80 on are told by their own high bit.
+    let below = |word: u64, n: u64| word.wrapping_sub(ONES * n);
+    // With bit 1 turned over, the quote (0x22) lies at 0x20, next to the controls, which stay among themselves.
+    let control_or_quote = below(word ^ (ONES * 0x02), 0x21);
+    let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
+    (word | control_or_quote | backslash) & HIGH
+}
+
+/// Copies text into room of its length, and says whether all of it is plain.
+///
+/// Most texts are short. They are taken from both ends by pieces of a known size, which overlap in the middle: a loop
+/// and a call of `memcpy` would cost more than the work.
+#[inline]
+pub(crate) fn copy_plain(room: &mut [u8], text: &[u8]) -> bool {
+    match text.len() {
+        0 => true,
+        1..4 => {
+            let mut found = false;
+            for (room, byte) in room.iter_mut().zip(text).take(3) {
+                *room = *byte;
+                found |= !is_plain(*byte);
+            }
+            !found
+        }
+        4..8 => copy_ends::<4>(room, text, |first, last| {
+            specials(u64::from(u32::from_ne_bytes(first)) | u64::from(u32::from_ne_bytes(last)) << 32)
+        }),
+        8..=16 => copy_ends::<8>(room, text, |first, last| {
+            specials(u64::from_ne_bytes(first)) | specials(u64::from_ne_bytes(last))
+        }),
+        17..=32 => copy_ends::<16>(room, text, |first, last| {
+            let words = first.as_chunks::<8>().0.iter().chain(last.as_chunks::<8>().0);
+            words.fold(0, |found, word| found | specials(u64::from_ne_bytes(*word)))
+        }),
+        _ => {
+            room.copy_from_slice(text);
+            first_special(text).is_none()
+        }
+    }
+}
+
+/// Copies the first and the last bytes of a text that is not shorter than one of the two, nor longer than both.
+#[inline]
+fn copy_ends<const N: usize>(room: &mut [u8], text: &[u8], specials: impl Fn([u8; N], [u8; N]) -> u64) -> bool {
+    let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) else { return false };
+    if let Some(room) = room.first_chunk_mut() {
+        *room = *first;
+    }
+    if let Some(room) = room.last_chunk_mut() {
+        *room = *last;
+    }
+    specials(*first, *last) == 0
+}
+
 /// The place of the first byte that is not plain, looked for in words of eight.
 #[inline]
 fn first_special(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    // A byte's high bit comes up where the byte is below `n`; bytes from 0x80 on are told by their own high bit.
-    let below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word;
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, chunk) in words.iter().enumerate() {
-        let word = u64::from_ne_bytes(*chunk);
-        let quote = word ^ (ONES * u64::from(b'"'));
-        let backslash = word ^ (ONES * u64::from(b'\\'));
-        if (word | below(word, 0x20) | below(quote, 1) | below(backslash, 1)) & HIGH != 0
+        if specials(u64::from_ne_bytes(*chunk)) != 0
             && let Some(at) = chunk.iter().position(|byte| !is_plain(*byte))
         {
             return Some(index * 8 + at);
@@ -223,11 +299,21 @@ macro_rules! texts {
             fn write_default<S: Sink + ?Sized>(default: &&str, sink: &mut S) {
                 write_text(default, $rules, sink);
             }
+
+            #[inline]
+            fn is_default(&self, default: &&str) -> bool {
+                is_same(self, default, $rules)
+            }
         }
 
         impl AcceptsDefault<&str, $attributes> for String {
             fn write_default<S: Sink + ?Sized>(default: &&str, sink: &mut S) {
                 write_text(default, $rules, sink);
+            }
+
+            #[inline]
+            fn is_default(&self, default: &&str) -> bool {
+                is_same(self, default, $rules)
             }
         }
 
@@ -244,6 +330,19 @@ texts! {
     (trim, uppercase) => UPPERCASE.trim(); "trim"; "uppercase",
     (trim, lowercase) => LOWERCASE.trim(); "trim"; "lowercase",
     verbatim => VERBATIM; "verbatim",
+}
+
+/// Whether a text equals a default under the same rules, told without writing either where both are ASCII.
+#[inline]
+fn is_same(text: &str, default: &str, rules: Rules) -> bool {
+    let [a, b] = [text, default].map(|text| if rules.trim { text.trim_ascii() } else { text });
+    if a == b {
+        return true;
+    }
+    if a.is_ascii() && b.is_ascii() {
+        return rules.case != Case::AsSent && a.eq_ignore_ascii_case(b);
+    }
+    same_text(|sink| write_text(a, rules, sink), |sink| write_text(b, rules, sink))
 }
 
 impl Canonical for char {

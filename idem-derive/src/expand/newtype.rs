@@ -89,6 +89,10 @@ pub(super) fn newtype(input: &Input<'_>, field: &Field<'_>) -> TokenStream {
             fn write_default<__S: _idem::Sink + ?_idem::Sized>(__default: &__D, __sink: &mut __S) {
                 <#inner as _idem::AcceptsDefault<__D, #held>>::write_default(__default, __sink);
             }
+
+            fn is_default(&self, __default: &__D) -> _idem::bool {
+                <#inner as _idem::AcceptsDefault<__D, #held>>::is_default(&self.#member, __default)
+            }
         }
 
         #[automatically_derived]

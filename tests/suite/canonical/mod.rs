@@ -4,6 +4,7 @@
 mod amounts;
 mod cost;
 mod derive;
+mod laws;
 mod members;
 mod order;
 mod reach;
