@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use idem_core::Keep;
-use idem_core::store::{Claimed, Claiming, Owning};
+use idem_core::store::{
+    Answered, AnsweredEnd, AuditEntry, Claimed, Claiming, ClosedCall, End, Evidence, Guarded, Keeping, NewCall, Owning,
+    Recovering, Seen, Step, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
+};
 use idem_core::{CallClass, CallState, DownstreamKey, Keep, OwnerToken, Ownership, StoredResponse};
 use idem_sqlx::PgStore;
 

@@ -142,7 +142,7 @@ async fn isolated_transactions_are_told_to_try_again() {
 
 /// A transaction of another database, with or without idem's tables in it, holds no record of this one.
 #[tokio::test]
-async fn a_transaction_of_another_database_is_refused() {
+async fn a_transaction_beside_other_tables_is_refused() {
     let (store, _database) = temporary().await;
     let claim = new_claim("key-1", LONG);
     assert!(inserts(&store, &claim).await);
