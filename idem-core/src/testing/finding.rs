@@ -204,9 +204,10 @@ async fn pages(store: &dyn Store, grace: Duration, limit: u32) -> Vec<Record> {
     loop {
         let page = store.due(grace, all.last(), limit).await.expect("a page");
         assert!(page.len() <= limit as usize);
-        if page.is_empty() {
-            return all;
-        }
+        let Some(first) = page.first() else { return all };
+        let place = |record: &Record| (crate::transition::due_at(record), record.scope.clone());
+        // Or this would go round for ever.
+        assert!(all.last().is_none_or(|last| place(last) < place(&first.record)), "a page begins before its last end");
         all.extend(page.into_iter().map(|found| found.record));
     }
 }
