@@ -52,10 +52,10 @@ fn five_hundred_fields_all_count() {
     assert_eq!(NAMES.len(), 500);
     let none = Wide::default();
     let mut seen = std::collections::HashSet::from([*none.command_hash().digest()]);
-    for at in 0..NAMES.len() {
+    for (at, name) in NAMES.iter().enumerate() {
         let mut one = none.clone();
         *each(&mut one)[at] = 1;
-        assert!(seen.insert(*one.command_hash().digest()), "{} is not hashed", NAMES[at]);
+        assert!(seen.insert(*one.command_hash().digest()), "{name} is not hashed");
     }
     assert_eq!(Wide::contract().to_string().lines().filter(|line| line.ends_with(": integer")).count(), 500);
 }
