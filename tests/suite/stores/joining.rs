@@ -1,11 +1,15 @@
 //! Work in the application's own transaction: business rows and record together, or neither. Every store whose database
 //! also holds the application's rows keeps these promises; one joins by saying what its rows are, [`Rows`].
 
+use std::any::Any;
 use std::error::Error;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use idem_core::store::{Answered, Claiming, Fenced, Finish, Joins, Seen, Step, TakeOver, TxStore};
 use idem_core::{
     Answer, CallClass, CallError, CallState, Claim, Engine, Failure, Fate, IdempotencyKey, IdempotentCommand,
@@ -492,12 +496,19 @@ impl<R: Rows> Bench<R> {
     }
 
     async fn run(&self, cents: u64, work: impl AsyncFnOnce(Claim) -> Result<Reply, Failure>) -> Outcome {
-        self.engine.run(&tenant(), &key(), &Pay { cents }, |claim| async move { work(claim).await }).await.unwrap()
+        let panicked = Mutex::default();
+        let work = |claim| watched(&panicked, async move { work(claim).await });
+        let outcome = self.engine.run(&tenant(), &key(), &Pay { cents }, work).await;
+        told(panicked);
+        outcome.unwrap()
     }
 
     async fn run_tx(&self, cents: u64, work: impl AsyncFnOnce(Tx<R>) -> Result<(Tx<R>, Reply), Failure>) -> Outcome {
-        let work = |tx, _| async move { work(tx).await };
-        self.engine.run_tx(self.rows.store(), &tenant(), &key(), &Pay { cents }, work).await.unwrap()
+        let panicked = Mutex::default();
+        let work = |tx, _| watched(&panicked, async move { work(tx).await });
+        let outcome = self.engine.run_tx(self.rows.store(), &tenant(), &key(), &Pay { cents }, work).await;
+        told(panicked);
+        outcome.unwrap()
     }
 
     async fn record(&self) -> Record {
@@ -521,6 +532,26 @@ impl<R: Rows> Bench<R> {
 
     async fn retry_is_due(&self) {
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+type Panicked = Mutex<Option<Box<dyn Any + Send>>>;
+
+/// The engine takes a panic of the work for a failure; one of an assertion in it is the test's.
+async fn watched<T>(panicked: &Panicked, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(ended) => ended,
+        Err(panic) if panic.downcast_ref() == Some(&"on purpose") => resume_unwind(panic),
+        Err(panic) => {
+            *panicked.lock().unwrap() = Some(panic);
+            Err("an assertion failed".into())
+        }
+    }
+}
+
+fn told(panicked: Panicked) {
+    if let Some(panic) = panicked.into_inner().unwrap() {
+        resume_unwind(panic);
     }
 }
 
