@@ -5,6 +5,7 @@ mod builder;
 mod call;
 mod claim;
 mod conduct;
+mod local;
 mod transaction;
 
 use std::collections::HashMap;
@@ -16,7 +17,8 @@ pub use answer::{Answer, Original, Outcome};
 pub use builder::{ConfigError, EngineBuilder};
 pub use call::{Call, NotCalled};
 pub use claim::Claim;
-pub use transaction::{Committed, LocalClaim, NotCheckpointed, NotCommitted};
+pub use local::LocalClaim;
+pub use transaction::{Committed, NotCheckpointed, NotCommitted};
 
 use crate::calls::{CallClass, DownstreamKey, downstream_key};
 use crate::clock::Clock;
