@@ -41,7 +41,6 @@ class Unknown(Exception):
 # ---- text
 
 def is_unassigned(char):
-    """General_Category Cn in Unicode 16."""
     point, low, high = ord(char), 0, len(UNASSIGNED)
     while low < high:
         middle = (low + high) // 2
@@ -141,15 +140,14 @@ class JsonNumber(str):
 
 
 def json_number(literal):
-    exact = decimal.Decimal(literal)
-    if abs(exact) < 2 ** 64 and exact == exact.to_integral_value() and isinstance(literal, int):
-        return str(int(exact))
+    if isinstance(literal, int) and -2 ** 63 <= literal < 2 ** 64:
+        return str(literal)
     try:
         double = float(literal)
     except OverflowError:
         double = float("inf")
     if abs(double) == float("inf"):
-        sign, digits, exponent = exact.as_tuple()
+        sign, digits, exponent = decimal.Decimal(literal).as_tuple()
         digits = "".join(map(str, digits))
         exponent += len(digits) - len(digits.rstrip("0"))
         return ("-" if sign else "") + digits.strip("0") + f"e{exponent}"

@@ -8,6 +8,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
 use super::order::orders;
+use super::preimage;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -69,6 +70,40 @@ fn the_reference_refuses_text_newer_than_its_unicode_and_guesses_nothing() {
         }
     }
     assert_eq!(lines[2], "[\"idem/1\",\"t\",1,\"\u{378}e\u{301}\"]");
+}
+
+#[test]
+fn the_reference_and_the_derive_agree_on_numbers_of_json() {
+    let literals = [
+        "0",
+        "-0",
+        "-0.0",
+        "1.0",
+        "1e0",
+        "9007199254740993",
+        "9007199254740993.0",
+        "18446744073709551615",
+        "18446744073709551616",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        "-18446744073709551615",
+        "1e21",
+        "1e-7",
+        "123456789012345680000.0",
+        "5e-324",
+        "1.7976931348623157e308",
+        "0.1",
+        "-1.5",
+        "1e-400",
+    ];
+    let input = literals.map(|literal| format!("[\"t\",1,[\"object\",[[\"v\",[\"json\",{literal}]]]]]\n")).concat();
+    let output = python(&["docs/canonical-form.py", "write"], input);
+    let lines = String::from_utf8(output.stdout).unwrap();
+    for (literal, line) in literals.iter().zip(lines.lines()) {
+        let value: serde_json::Value = serde_json::from_str(literal).unwrap();
+        assert_eq!(preimage!(serde_json::Value = value), line, "{literal}");
+    }
+    assert_eq!(lines.lines().count(), literals.len());
 }
 
 /// Both tables come from one generator and are never changed, so that they are compared as they are printed.

@@ -179,7 +179,7 @@ async fn a_locked_file_holds_up_no_replay_and_nobody_twice() {
             match claim.await.unwrap() {
                 (number, Ok(Claimed::Found(_))) => assert_eq!(number % 2, 0),
                 (number, Err(error)) => assert_eq!((number % 2, error.code()), (1, "STORE_UNAVAILABLE")),
-                (number, Ok(Claimed::Inserted { .. })) => panic!("{number} wrote through a lock"),
+                (number, Ok(other)) => panic!("{number} got {other:?} through a lock"),
             }
         }
     };
