@@ -177,7 +177,8 @@ async fn a_begin_that_nobody_waits_for_leaves_nothing_open() {
     database.run("CREATE TABLE payments (id text PRIMARY KEY)").await;
     let store = PgStore::connect(options(&database).connections(1)).await.unwrap();
     for turn in 0..20 {
-        assert!(futures_util::FutureExt::now_or_never(store.begin()).is_none());
+        // Most often it is cut off in flight; where it was at once there, it is dropped, which must come to the same.
+        drop(futures_util::FutureExt::now_or_never(store.begin()));
         let mut tx: Transaction<'static, Postgres> = store.begin().await.unwrap();
         sqlx::query("INSERT INTO payments VALUES ($1)").bind(turn.to_string()).execute(&mut *tx).await.unwrap();
         Joins::<PgStore>::commit(tx).await.unwrap();
