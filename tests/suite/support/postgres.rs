@@ -37,18 +37,26 @@ pub(crate) struct Database {
     cluster: &'static Cluster,
 }
 
-/// Waits for a line on its input or its end, then stops what it started.
+/// Waits for a line on its input or its end, then stops what it started; asks more than once, since the program may not
+/// listen yet.
 const SUPERVISOR: &str = r#"
-trap '' INT TERM HUP
+trap '' INT TERM HUP PIPE
 directory=$1; shift
 "$@" </dev/null >"$directory/log" 2>&1 &
 program=$!
 echo "$program"
 exec >/dev/null
 read -r _ || :
-kill -INT "$program" 2>/dev/null
+(while kill -INT "$program" 2>/dev/null; do sleep 0.1; done) &
 wait "$program"
 rm -rf "$directory"
+"#;
+
+/// Makes a cluster and becomes its server.
+const CLUSTER: &str = r#"
+server=$1; data=$2; shift 2
+"$0" --no-sync --auth=trust --username=postgres --encoding=UTF8 --locale=C -D "$data" &&
+exec "$server" -D "$data" "$@"
 "#;
 
 impl Supervised {
@@ -90,20 +98,18 @@ impl Cluster {
             let user = user();
             let directory = directory("idem-postgres", user);
             let data = directory.join("data");
-            let mut initdb = Command::new(program("initdb"));
-            initdb.args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D"]);
-            initdb.arg(&data).current_dir("/");
-            as_user(&mut initdb, user);
-            let made = initdb.output().expect("initdb starts");
-            assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
             let port = free_port();
-            let mut arguments = vec!["-D".to_owned(), data.display().to_string(), "-p".to_owned(), port.to_string()];
+            let mut arguments = vec!["-c".to_owned(), CLUSTER.to_owned()];
+            for text in [program("initdb"), program("postgres"), data.clone()] {
+                arguments.push(text.display().to_string());
+            }
+            arguments.extend(["-p".to_owned(), port.to_string()]);
             let socket = format!("unix_socket_directories={}", directory.display());
             let all = ["listen_addresses=127.0.0.1", "max_connections=300", "shared_buffers=64MB", socket.as_str()];
             for setting in all.iter().chain(settings) {
                 arguments.extend(["-c".to_owned(), (*setting).to_owned()]);
             }
-            let supervisor = Supervised::start(&directory, user, &program("postgres"), &arguments);
+            let supervisor = Supervised::start(&directory, user, &program("sh"), &arguments);
             let admin = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(port).username("postgres");
             let admin = admin.database("postgres");
             if answers(&admin, &data) {
