@@ -133,8 +133,11 @@ pub(crate) fn copy_plain(room: &mut [u8], text: &[u8]) -> bool {
             specials(u64::from_ne_bytes(first)) | specials(u64::from_ne_bytes(last))
         }),
         17..=32 => copy_ends::<16>(room, text, |first, last| {
-            let words = first.as_chunks::<8>().0.iter().chain(last.as_chunks::<8>().0);
-            words.fold(0, |found, word| found | specials(u64::from_ne_bytes(*word)))
+            let both = |chunk: [u8; 16]| {
+                let word = u128::from_ne_bytes(chunk);
+                specials(word as u64) | specials((word >> 64) as u64)
+            };
+            both(first) | both(last)
         }),
         _ => {
             room.copy_from_slice(text);
