@@ -5,7 +5,7 @@
 //! durations go in, instants come out.
 //!
 //! A write whose answer was lost may have happened. Each write is therefore safe to send again with the same
-//! [`OwnerToken`]: a claimant that finds its own token is the owner, a finish that finds its own end is done.
+//! [`OwnerToken`](crate::OwnerToken): a claimant that finds its own token is the owner, a finish that finds its own end is done.
 
 mod error;
 mod join;

@@ -1,4 +1,4 @@
-//! The conformance suite: what every [`Store`] must do, as behaviours that can be run on yours.
+//! The conformance suite: what every [`Store`](crate::Store) must do, as behaviours that can be run on yours.
 //!
 //! ```
 //! use idem_core::MemoryStore;

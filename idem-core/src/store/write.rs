@@ -96,7 +96,7 @@ pub enum Guarded {
     Changed(Option<Box<Found>>),
 }
 
-/// What became of a write that an [`Ownership`] guards.
+/// What became of a write that an [`Ownership`](crate::Ownership) guards.
 #[derive(Debug, Clone)]
 pub enum Fenced {
     /// It was written.
