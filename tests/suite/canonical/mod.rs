@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // in a test, a panic is a failure
 
 mod amounts;
+mod buffer;
 mod cost;
 mod derive;
 mod laws;

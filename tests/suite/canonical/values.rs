@@ -86,6 +86,11 @@ fn maps_are_in_utf_16_order_whatever_their_own_order_is() {
     let numbers = canonical!(Numbers = [-10, -9, 1, 2, 10].map(|n| (n, true)).into());
     assert_eq!(numbers, r#"{"-10":true,"-9":true,"1":true,"10":true,"2":true}"#);
     assert_eq!(canonical!(Numbers = Numbers::new()), "{}");
+    let borders = ['\u{10ffff}', '\u{ffff}', '\u{f000}', '\u{efff}', '\u{e000}', '\u{10000}', '\u{d7ff}', '\u{fb33}'];
+    let mut sorted = borders.map(String::from);
+    sorted.sort_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
+    let map = canonical!(BTreeMap<char, u8> = borders.map(|c| (c, 0)).into());
+    assert_eq!(map, format!("{{{}}}", sorted.map(|c| format!("\"{c}\":\"0\"")).join(",")));
 }
 
 #[derive(Canonical, Clone, Debug, PartialEq)]
