@@ -292,7 +292,7 @@ def command_hash(operation, version, described):
     return f"idem1.{version}.{digest}"
 
 
-# ---- code points with General_Category Cn in Unicode 16.0.0; frozen with the form, printed by docs/unicode16
+# ---- code points with General_Category Cn in Unicode 16.0.0, the ranges that docs/unicode16 prints; frozen
 
 UNASSIGNED = [
     (int(low, 16), int(high or low, 16)) for low, _, high in (entry.partition("-") for entry in """
