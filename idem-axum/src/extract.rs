@@ -31,8 +31,47 @@ use crate::state::{HasIdem, Idem};
 /// rejection's type is a bare `Response` (axum's tuples and derived extractors have that) a short plain text with a
 /// 4xx status is taken for axum's.
 ///
+/// It reads the body, so it must be the last argument; axum's `#[debug_handler]` says of any other place that it does
+/// not implement `FromRequestParts`:
+///
+/// ```compile_fail,E0277
+/// # use axum::{extract::State, response::Response, routing::post, Router};
+/// # use idem_axum::{Idem, Idempotent};
+/// # #[derive(serde::Deserialize, idem_core::IdempotentCommand)]
+/// # #[idem(operation = "pay", version = 1)]
+/// # struct Pay { cents: u64 }
+/// async fn first(payment: Idempotent<Pay>, _: State<Idem>) -> Response {
+///     payment.execute(async |_, _| Ok(())).await
+/// }
+/// let router: Router<Idem> = Router::new().route("/", post(first));
+/// ```
+///
+/// ```compile_fail,E0277
+/// # use axum::{response::Response, routing::post, Json, Router};
+/// # use idem_axum::{Idem, Idempotent};
+/// # #[derive(serde::Deserialize, idem_core::IdempotentCommand)]
+/// # #[idem(operation = "pay", version = 1)]
+/// # struct Pay { cents: u64 }
+/// async fn after_json(_: Json<u64>, payment: Idempotent<Pay>) -> Response {
+///     payment.execute(async |_, _| Ok(())).await
+/// }
+/// let router: Router<Idem> = Router::new().route("/", post(after_json));
+/// ```
+///
 /// What was asked for can be reached only by [`execute`](Self::execute), which the handler calls once. Not calling it
 /// is harmless (nothing is claimed) and logged as an error.
+///
+/// ```
+/// # use axum::{extract::State, response::Response, routing::post, Router};
+/// # use idem_axum::{Idem, Idempotent};
+/// # #[derive(serde::Deserialize, idem_core::IdempotentCommand)]
+/// # #[idem(operation = "pay", version = 1)]
+/// # struct Pay { cents: u64 }
+/// async fn last(_: State<Idem>, payment: Idempotent<Pay>) -> Response {
+///     payment.execute(async |_, _| Ok(())).await
+/// }
+/// let router: Router<Idem> = Router::new().route("/", post(last));
+/// ```
 ///
 /// `R` is any extractor that reads a whole request. A tuple brings path and query in, and `Bytes` at its end serves
 /// an operation without a body:

@@ -39,6 +39,8 @@ mod execute_tx;
 mod extract;
 mod gate;
 mod key;
+#[cfg(feature = "utoipa")]
+pub mod openapi;
 mod operation;
 mod outcome;
 mod problem;

@@ -1,11 +1,14 @@
 //! What a client sees, over real sockets.
 
 mod bench;
+mod catalogue;
 mod check;
+mod clients;
 mod codes;
 mod command;
 mod commands;
 mod configuration;
+mod draft;
 mod drain;
 mod ends;
 mod extract;
@@ -13,6 +16,7 @@ mod hangup;
 mod key;
 mod layers;
 mod local;
+mod openapi;
 mod options;
 mod rebuilt;
 mod replay;
