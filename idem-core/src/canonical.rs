@@ -28,7 +28,7 @@ pub use attribute::{
 pub use collection::MapKey;
 pub(crate) use number::write_bare;
 pub use shape::{Shape, Shapes};
-pub(crate) use text::copy_plain;
+pub(crate) use text::{copy_plain, is_plain};
 
 /// Where canonical text goes, piece by piece.
 ///
@@ -49,6 +49,13 @@ pub(crate) use text::copy_plain;
 pub trait Sink {
     /// Takes the next bytes of the text. Pieces end anywhere, also inside a character.
     fn put(&mut self, bytes: &[u8]);
+
+    /// Takes the first `len` of some bytes. Where there is room, moving all of them is cheaper than a few.
+    #[doc(hidden)]
+    #[inline]
+    fn put_short(&mut self, bytes: [u8; 16], len: usize) {
+        self.put(&bytes[..len]);
+    }
 
     /// Takes a text in quotes, if it needs no escape and there is room for all of it. False: nothing was taken. Looking
     /// and copying in one pass is most of what makes short texts cheap.

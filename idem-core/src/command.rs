@@ -1,11 +1,15 @@
 //! What a command says of itself.
 
+mod envelope;
 mod versions;
 
 #[doc(hidden)]
+pub use envelope::Opening;
+use envelope::write_envelope;
+#[doc(hidden)]
 pub use versions::__private;
 
-use crate::canonical::{Canonical, Shape, Shapes, Sink, write_bare};
+use crate::canonical::{Canonical, Shape, Shapes, Sink};
 use crate::contract::Contract;
 use crate::hash::{CommandHash, FORM, Verdict};
 
@@ -64,6 +68,10 @@ pub trait IdempotentCommand: Canonical {
 
     /// The version that new records are written in where it can say the command, from `writes = N`.
     const WRITES: u32 = Self::VERSION;
+
+    /// What the preimage starts with.
+    #[doc(hidden)]
+    const OPENING: Option<Opening> = Opening::of(Self::OPERATION, Self::VERSION);
 
     /// Whether this build keeps the rules of `version`. Between [`OLDEST`](Self::OLDEST) and
     /// [`VERSION`](Self::VERSION) a version may be missing: one that `previous` leaps over.
@@ -140,16 +148,4 @@ pub trait IdempotentCommand: Canonical {
     fn shape_at(_version: u32, shapes: &mut Shapes) -> Shape {
         Self::shape(shapes)
     }
-}
-
-/// Writes the whole preimage of a command by its own rules. Always `true`, which is to say: it can be said in them.
-fn write_envelope<C: IdempotentCommand + ?Sized, S: Sink + ?Sized>(command: &C, version: u32, sink: &mut S) -> bool {
-    sink.put(br#"["idem/1","#);
-    <str as Canonical>::write(C::OPERATION, sink);
-    sink.put(b",");
-    write_bare(version, sink);
-    sink.put(b",");
-    command.write_value_at(version, sink);
-    sink.put(b"]");
-    true
 }

@@ -160,7 +160,7 @@ pub(crate) struct Hasher {
 impl Sink for Hasher {
     #[inline(always)]
     fn put(&mut self, bytes: &[u8]) {
-        if let Some(room) = self.held.get_mut(self.len..self.len + bytes.len()) {
+        if let Some(room) = self.room(bytes.len()) {
             copy(room, bytes);
             self.len += bytes.len();
         } else {
@@ -168,29 +168,51 @@ impl Sink for Hasher {
         }
     }
 
+    #[inline]
+    fn put_short(&mut self, bytes: [u8; 16], len: usize) {
+        if let Some(room) = self.room(16) {
+            room.copy_from_slice(&bytes);
+            self.len += len;
+        } else {
+            self.put(&bytes[..len]);
+        }
+    }
+
     fn put_text(&mut self, text: &[u8]) -> bool {
-        let end = self.len + text.len() + 2;
-        let Some([open, room @ .., close]) = self.held.get_mut(self.len..end) else { return false };
+        let Some([open, room @ .., close]) = self.room(text.len() + 2) else { return false };
         if !copy_plain(room, text) {
             return false;
         }
         (*open, *close) = (b'"', b'"');
-        self.len = end;
+        self.len += text.len() + 2;
         true
     }
 }
 
 impl Hasher {
+    /// The next bytes that are free, if there are so many.
+    #[inline(always)]
+    fn room(&mut self, len: usize) -> Option<&mut [u8]> {
+        self.held.get_mut(self.len..)?.get_mut(..len)
+    }
+
+    /// Makes room: whole blocks go to the hash from where they are, and what is left moves to the front.
     #[cold]
     fn spill(&mut self, bytes: &[u8]) {
-        self.sha.update(&self.held[..self.len]);
-        self.len = 0;
-        match self.held.get_mut(..bytes.len()) {
+        let whole = self.len - self.len % BLOCK;
+        self.sha.update(&self.held[..whole]);
+        self.held.copy_within(whole..self.len, 0);
+        self.len -= whole;
+        match self.room(bytes.len()) {
             Some(room) => {
                 room.copy_from_slice(bytes);
-                self.len = bytes.len();
+                self.len += bytes.len();
             }
-            None => self.sha.update(bytes),
+            None => {
+                self.sha.update(&self.held[..self.len]);
+                self.sha.update(bytes);
+                self.len = 0;
+            }
         }
     }
 }
@@ -222,5 +244,8 @@ fn number(text: &str) -> Option<u32> {
     plain.then(|| text.parse().ok()).flatten()
 }
 
-const HELD: usize = 512;
+/// What SHA-256 takes at once.
+const BLOCK: usize = 64;
+/// Longer than most texts, short enough that clearing it costs little, and that hashing begins while text is written.
+const HELD: usize = 4 * BLOCK;
 const MAX_VERSION: u32 = i32::MAX as u32;

@@ -149,12 +149,15 @@ impl<A: Elementwise, T: Canonical<A>, H> Canonical<A> for HashSet<T, H> {
 
 impl<A: Elementwise, K: MapKey, V: Canonical<A>> Canonical<A> for BTreeMap<K, V> {
     fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
-        if self.len() <= FEW {
-            return write_few_entries(self.iter(), sink);
-        }
         // The map's own order is the order of the texts for most keys: ASCII, or integers of one length.
-        let in_order = self.keys().zip(self.keys().skip(1)).all(|(a, b)| compare_keys(a, b).is_lt());
-        if in_order { write_entries(self.iter(), sink) } else { write_sorted_entries(self.iter(), sink) }
+        let mut keys = self.keys();
+        let mut before = keys.next();
+        let in_order = keys.all(|key| before.replace(key).is_some_and(|before| compare_keys(before, key).is_lt()));
+        match in_order {
+            true => write_entries(self.iter(), sink),
+            false if self.len() <= FEW => write_few_entries(self.iter(), sink),
+            false => write_sorted_entries(self.iter(), sink),
+        }
     }
 
     fn shape(shapes: &mut Shapes) -> Shape {

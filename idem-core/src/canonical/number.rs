@@ -1,7 +1,11 @@
 //! Integers and decimals: strings of exact digits.
 
+mod short;
+
 use std::borrow::Cow;
 use std::num::NonZero;
+
+use short::Short;
 
 use super::default::{AcceptsDefault, Single};
 use super::{Canonical, MapKey, Shape, Shapes, Sink};
@@ -11,7 +15,10 @@ macro_rules! integer {
         impl Canonical for $int {
             fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
                 let (negative, magnitude) = $sign_and_magnitude(*self);
-                sink.put(Digits::integer(negative, magnitude).as_bytes());
+                match Short::integer(negative, magnitude) {
+                    Some(text) => text.write(sink),
+                    None => sink.put(Digits::integer(negative, magnitude).as_bytes()),
+                }
             }
 
             fn shape(_: &mut Shapes) -> Shape {
@@ -80,7 +87,10 @@ pub(crate) fn write_bare<S: Sink + ?Sized>(number: u32, sink: &mut S) {
 /// Digit work on purpose. Rescaling rounds, and for large mantissas it cannot reach the places asked for.
 #[inline]
 pub(super) fn write_decimal<S: Sink + ?Sized>(negative: bool, mantissa: u128, scale: u32, places: u32, sink: &mut S) {
-    sink.put(Digits::decimal(negative, mantissa, scale, places).as_bytes());
+    match Short::amount(negative, mantissa, scale, places) {
+        Some(text) => text.write(sink),
+        None => sink.put(Digits::decimal(negative, mantissa, scale, places).as_bytes()),
+    }
 }
 
 fn write_hex<'a, S: Sink + ?Sized>(bytes: impl Iterator<Item = &'a u8>, sink: &mut S) {
@@ -250,10 +260,15 @@ mod rust_decimal {
     use crate::canonical::default::{AcceptsDefault, DecimalLiteral, Single};
     use crate::canonical::{Canonical, MapKey, Shape, Shapes, Sink, decimal, none};
 
+    fn magnitude(decimal: &Decimal) -> u128 {
+        let parts = decimal.unpack();
+        u128::from(parts.hi) << 64 | u128::from(parts.mid) << 32 | u128::from(parts.lo)
+    }
+
     // From mantissa and scale, never through `Display`, which a feature of some other crate could change.
     impl Canonical<none> for Decimal {
         fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
-            write_decimal(self.is_sign_negative(), self.mantissa().unsigned_abs(), self.scale(), 0, sink);
+            write_decimal(self.is_sign_negative(), magnitude(self), self.scale(), 0, sink);
         }
 
         fn shape(_: &mut Shapes) -> Shape {
@@ -267,14 +282,14 @@ mod rust_decimal {
         }
 
         fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
-            let text = Digits::decimal(self.is_sign_negative(), self.mantissa().unsigned_abs(), self.scale(), 0);
+            let text = Digits::decimal(self.is_sign_negative(), magnitude(self), self.scale(), 0);
             read(text.as_str().trim_matches('"'))
         }
     }
 
     impl<const SCALE: u32> Canonical<decimal<SCALE>> for Decimal {
         fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
-            write_decimal(self.is_sign_negative(), self.mantissa().unsigned_abs(), self.scale(), SCALE, sink);
+            write_decimal(self.is_sign_negative(), magnitude(self), self.scale(), SCALE, sink);
         }
 
         fn shape(_: &mut Shapes) -> Shape {
@@ -311,7 +326,7 @@ mod rust_decimal {
         ($($rounding:ty),*) => {$(
             impl<const SCALE: u32> Canonical<decimal<SCALE, $rounding>> for Decimal {
                 fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
-                    let mantissa = round::<$rounding>(self.mantissa().unsigned_abs(), self.scale(), SCALE);
+                    let mantissa = round::<$rounding>(magnitude(self), self.scale(), SCALE);
                     write_decimal(self.is_sign_negative(), mantissa, self.scale().min(SCALE), SCALE, sink);
                 }
 

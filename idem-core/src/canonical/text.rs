@@ -139,11 +139,15 @@ pub(crate) fn copy_plain(room: &mut [u8], text: &[u8]) -> bool {
             };
             both(first) | both(last)
         }),
-        _ => {
-            room.copy_from_slice(text);
-            first_special(text).is_none()
-        }
+        _ => copy_long(room, text),
     }
+}
+
+/// A function of its own, so that the short texts need not save its registers.
+#[inline(never)]
+fn copy_long(room: &mut [u8], text: &[u8]) -> bool {
+    room.copy_from_slice(text);
+    first_special(text).is_none()
 }
 
 /// Copies the first and the last bytes of a text that is not shorter than one of the two, nor longer than both.
@@ -247,7 +251,7 @@ fn write_escape<S: Sink + ?Sized>(byte: u8, sink: &mut S) {
 
 /// Printable ASCII that JSON takes as it is.
 #[inline]
-fn is_plain(byte: u8) -> bool {
+pub(crate) const fn is_plain(byte: u8) -> bool {
     const PLAIN: [bool; 256] = {
         let mut plain = [false; 256];
         let mut byte = 0x20;
@@ -257,7 +261,7 @@ fn is_plain(byte: u8) -> bool {
         }
         plain
     };
-    PLAIN[usize::from(byte)]
+    PLAIN[byte as usize]
 }
 
 /// Characters on their way out of the normaliser.
