@@ -15,7 +15,7 @@ use axum_idempotent::{IdempotentLayer, IdempotentOptions};
 use idem_axum::{Idem, Idempotent};
 use idem_core::store::Store;
 use idem_core::{IdempotentCommand, MemoryStore};
-use idem_sqlx::SqliteStore;
+use idem_sqlx::{PgStore, SqliteStore};
 use ruts::store::Ttl;
 use ruts::store::moka::MokaStore;
 use ruts::{CookieOptions, Session, SessionLayer};
@@ -23,6 +23,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tower_cookies::CookieManagerLayer;
+
+use crate::postgres::Cluster;
 
 /// Every request is a first one with a key of its own: the way on which idem costs most.
 #[derive(Debug, Deserialize, IdempotentCommand)]
@@ -61,10 +63,15 @@ pub(crate) fn run() {
 async fn measure() -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let sqlite = SqliteStore::open(folder.path().join("idem.sqlite")).await?;
+    // One that syncs, as a service's does; the process's end stops it.
+    let server: &Cluster = Box::leak(Box::new(tokio::task::spawn_blocking(|| Cluster::start(&[])).await?));
+    let database = server.database().await;
+    let postgres = PgStore::open(database.options()).await?;
     let mut services = vec![
         Service::start("plain", Router::new().route("/payments", post(plain))).await?,
         Service::start("memory", under_idem(MemoryStore::new())?).await?,
         Service::start("sqlite", under_idem(sqlite)?).await?,
+        Service::start("postgres", under_idem(postgres)?).await?,
         Service::start("peer", under_the_peer()).await?,
     ];
     let count = services.len();
