@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use idem_core::{CallClass, Clock, ConfigError, EngineBuilder, IdempotentCommand, Reply, Rules};
+use idem_core::events::Observer;
+use idem_core::store::TxStore;
+use idem_core::{CallClass, Clock, ConfigError, EngineBuilder, IdempotentCommand, Reconciler, Reply, Rules};
 
 use crate::execute::Replies;
 use crate::gate::Gate;
@@ -131,6 +133,21 @@ impl<T> IdemBuilder<T> {
         self
     }
 
+    /// How long the body of an answer is kept, where that is shorter than the window: a later request then gets
+    /// `IDEMPOTENCY_RESPONSE_NOT_KEPT` until the window ends. The window unless said.
+    pub fn body_retention(mut self, span: Duration) -> Self {
+        self.options.rules.body_retention = span;
+        self
+    }
+
+    /// How long it is known after the window what a key meant: a later request gets `IDEMPOTENCY_KEY_EXPIRED`, and
+    /// does not run. After that a sweep forgets the key, and it is as good as new; one whose calls were ever
+    /// announced only where that was chosen ([`Sweep::purge_tombstones`](idem_core::retention::Sweep::purge_tombstones)). Default 30 days.
+    pub fn metadata_retention(mut self, span: Duration) -> Self {
+        self.options.rules.metadata_retention = span;
+        self
+    }
+
     /// The largest body that is kept, in bytes. Default 256 KiB. The first client gets a larger one whole, a later
     /// one `IDEMPOTENCY_RESPONSE_NOT_KEPT`.
     pub fn body_cap(mut self, bytes: usize) -> Self {
@@ -172,6 +189,22 @@ impl<T> IdemBuilder<T> {
     /// See [`EngineBuilder::call`].
     pub fn call<C: IdempotentCommand>(self, name: impl Into<String>, class: CallClass) -> Self {
         self.engine(|engine| engine.call::<C>(name, class))
+    }
+
+    /// Whom to ask what became of a call whose answer nobody saw; see [`EngineBuilder::reconciler`]. Without one such a
+    /// request ends with `IDEMPOTENCY_OUTCOME_UNRESOLVED` and a person. [`Idem::engine`] is what a worker runs on.
+    pub fn reconciler<C, S, R>(self, call: impl Into<String>, store: S, reconciler: R) -> Self
+    where
+        C: IdempotentCommand,
+        S: TxStore + 'static,
+        R: Reconciler<S::Tx> + 'static,
+    {
+        self.engine(|engine| engine.reconciler::<C, S, R>(call, store, reconciler))
+    }
+
+    /// Who is told what happens; see [`EngineBuilder::observer`].
+    pub fn observer(self, observer: impl Observer + 'static) -> Self {
+        self.engine(|engine| engine.observer(observer))
     }
 
     /// Keeps and replays one header more than `content-type`, `content-encoding`, `location`, `etag`, `link` and
@@ -261,5 +294,38 @@ impl<T> IdemBuilder<T> {
     fn engine(self, change: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Self {
         let Self { tenants, options } = self;
         Self { tenants, options: Options { engine: change(options.engine), ..options } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use idem_core::MemoryStore;
+
+    use super::*;
+
+    #[test]
+    fn each_option_changes_the_rule_of_its_name_and_no_other() {
+        let span = Duration::from_secs;
+        let before = Rules { grace: span(90), ..Rules::default() };
+        let builder = Idem::builder(MemoryStore::new())
+            .rules(before.clone())
+            .lease(span(1))
+            .max_run(span(2))
+            .window(span(3))
+            .body_retention(span(4))
+            .metadata_retention(span(5))
+            .body_cap(6)
+            .patience(span(7));
+        let expected = Rules {
+            lease: span(1),
+            max_run: span(2),
+            window: span(3),
+            body_retention: span(4),
+            metadata_retention: span(5),
+            body_cap: 6,
+            patience: span(7),
+            ..before
+        };
+        assert_eq!(builder.options.rules, expected);
     }
 }

@@ -12,6 +12,8 @@ pub struct Operation {
     lease: Option<Duration>,
     max_run: Option<Duration>,
     window: Option<Duration>,
+    body_retention: Option<Duration>,
+    metadata_retention: Option<Duration>,
     backoff: Option<(Duration, Duration)>,
     body_cap: Option<usize>,
     patience: Option<Duration>,
@@ -32,6 +34,16 @@ impl Operation {
     /// See [`Rules::window`].
     pub fn window(self, window: Duration) -> Self {
         Self { window: Some(window), ..self }
+    }
+
+    /// See [`Rules::body_retention`].
+    pub fn body_retention(self, span: Duration) -> Self {
+        Self { body_retention: Some(span), ..self }
+    }
+
+    /// See [`Rules::metadata_retention`].
+    pub fn metadata_retention(self, span: Duration) -> Self {
+        Self { metadata_retention: Some(span), ..self }
     }
 
     /// The wait before the second attempt, and the longest one; see [`Rules::backoff`] and [`Rules::backoff_cap`].
@@ -65,6 +77,8 @@ impl Operation {
         set(&mut rules.lease, self.lease);
         set(&mut rules.max_run, self.max_run);
         set(&mut rules.window, self.window);
+        set(&mut rules.body_retention, self.body_retention);
+        set(&mut rules.metadata_retention, self.metadata_retention);
         set(&mut rules.backoff, self.backoff.map(|(first, _)| first));
         set(&mut rules.backoff_cap, self.backoff.map(|(_, longest)| longest));
         set(&mut rules.body_cap, self.body_cap);
@@ -76,5 +90,44 @@ impl Operation {
 fn set<T>(rule: &mut T, own: Option<T>) {
     if let Some(own) = own {
         *rule = own;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A span that nothing else has.
+    fn span(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn each_option_changes_the_rule_of_its_name_and_no_other() {
+        let all = Rules { lease: span(91), window: span(92), body_cap: 93, ..Rules::default() };
+        assert_eq!(Operation::default().over(&all), all);
+        let own = Operation::default()
+            .lease(span(1))
+            .max_run(span(2))
+            .window(span(3))
+            .body_retention(span(4))
+            .metadata_retention(span(5))
+            .backoff(span(6), span(7))
+            .body_cap(8)
+            .patience(span(9));
+        let expected = Rules {
+            lease: span(1),
+            max_run: span(2),
+            window: span(3),
+            body_retention: span(4),
+            metadata_retention: span(5),
+            backoff: span(6),
+            backoff_cap: span(7),
+            body_cap: 8,
+            patience: span(9),
+            ..all.clone()
+        };
+        assert_eq!(own.over(&all), expected);
+        assert_eq!(Operation::default().optional_key().over(&all), all);
     }
 }

@@ -92,6 +92,10 @@ struct Beats {
 #[derive(Default)]
 struct Schedule {
     entries: Vec<Entry>,
+    /// With so many entries, those of claims that have ended are taken out.
+    crowded: usize,
+    /// When the thread wakes by itself; `None` where it waits for a claim.
+    alarm: Option<Instant>,
     started: bool,
     stopped: bool,
 }
@@ -108,8 +112,11 @@ impl Heartbeat {
 
     /// Renews the claim's lease from now on, until it ends, is lost, is dropped, or ran for too long.
     pub(crate) fn watch(&self, claim: &Arc<Live>) {
+        let due = Instant::now() + claim.beat;
         let mut schedule = lock(&self.shared.schedule);
-        schedule.entries.push(Entry { claim: Arc::downgrade(claim), due: Instant::now() + claim.beat });
+        schedule.push(Entry { claim: Arc::downgrade(claim), due });
+        // Most claims end long before their first beat: none of them wakes the thread that need not.
+        let wakes = schedule.alarm.is_none_or(|alarm| due < alarm);
         if !schedule.started {
             schedule.started = true;
             let beats = Arc::clone(&self.shared);
@@ -119,7 +126,21 @@ impl Heartbeat {
             }
         }
         drop(schedule);
-        self.shared.changed.notify_one();
+        if wakes {
+            self.shared.changed.notify_one();
+        }
+    }
+}
+
+impl Schedule {
+    /// Adds an entry. Those of ended claims go when there are twice as many as were live the last time, so that
+    /// neither their number nor the search for them grows with the rate of requests.
+    fn push(&mut self, entry: Entry) {
+        if self.entries.len() >= self.crowded {
+            self.entries.retain(|entry| entry.claim.upgrade().is_some_and(|claim| claim.beats()));
+            self.crowded = (self.entries.len() * 2).max(FEW);
+        }
+        self.entries.push(entry);
     }
 }
 
@@ -185,6 +206,7 @@ impl Beats {
             if !due.is_empty() {
                 return Some(due);
             }
+            schedule.alarm = next;
             schedule = match next {
                 Some(next) => {
                     let waited = self.changed.wait_timeout(schedule, next.saturating_duration_since(now));
@@ -195,6 +217,8 @@ impl Beats {
         }
     }
 }
+
+const FEW: usize = 64;
 
 /// What these locks guard is whole between any two statements, so a panic elsewhere does not spoil it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

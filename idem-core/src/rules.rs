@@ -13,7 +13,7 @@ pub struct Rules {
     pub max_run: Duration,
     /// How long an answer is replayed, counted from the moment it was stored. Default 24 h.
     pub window: Duration,
-    /// How long the answer's body is kept, at most the window. Default 24 h.
+    /// How long the answer's body is kept, at most the window. Default: the window, however long that is.
     pub body_retention: Duration,
     /// How long it is known after the window what a key meant. Default 30 days.
     pub metadata_retention: Duration,
@@ -44,7 +44,7 @@ impl Default for Rules {
             lease: Duration::from_secs(30),
             max_run: Duration::from_secs(5 * 60),
             window: Duration::from_secs(24 * 60 * 60),
-            body_retention: Duration::from_secs(24 * 60 * 60),
+            body_retention: Duration::MAX,
             metadata_retention: Duration::from_secs(30 * 24 * 60 * 60),
             grace: Duration::from_secs(60),
             ask_lease: Duration::from_secs(30),

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt;
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, poll_immediate, select};
 
 use crate::calls::resource_id;
 use crate::decide::{Becomes, Ended, becomes, decide};
@@ -31,12 +31,18 @@ impl Engine {
         let run = AssertUnwindSafe(async move { work(handle).await }).catch_unwind().await;
         let outcome = {
             let mut storing = pin!(claim.conclude(run));
-            let patience = self.inner.clock.sleep(claim.rules().patience);
-            match select(&mut storing, patience).await {
-                Either::Left((outcome, _)) => outcome,
-                Either::Right(_) => {
-                    early(Outcome::NotStored { retry_after: MOMENT });
-                    storing.await
+            // A timer costs more than storing in memory does.
+            match poll_immediate(&mut storing).await {
+                Some(outcome) => outcome,
+                None => {
+                    let patience = self.inner.clock.sleep(claim.rules().patience);
+                    match select(&mut storing, patience).await {
+                        Either::Left((outcome, _)) => outcome,
+                        Either::Right(_) => {
+                            early(Outcome::NotStored { retry_after: MOMENT });
+                            storing.await
+                        }
+                    }
                 }
             }
         };

@@ -1,5 +1,9 @@
 //! One handler over sockets: plain, under idem, and under a peer. The services take turns within each round, so that a
 //! busy machine is busy for all of them.
+//!
+//! Two handlers are measured. The bare one reads JSON and writes JSON, and does nothing: its rate is what HTTP costs, and
+//! a ratio to it says how much of that idem costs beside it. The paying one waits for a provider that answers after 2 ms,
+//! as the least that is worth protecting does; the last line is its.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -15,7 +19,7 @@ use axum_idempotent::{IdempotentLayer, IdempotentOptions};
 use idem_axum::{Idem, Idempotent};
 use idem_core::store::Store;
 use idem_core::{IdempotentCommand, MemoryStore};
-use idem_sqlx::SqliteStore;
+use idem_sqlx::{PgStore, SqliteStore};
 use ruts::store::Ttl;
 use ruts::store::moka::MokaStore;
 use ruts::{CookieOptions, Session, SessionLayer};
@@ -23,6 +27,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tower_cookies::CookieManagerLayer;
+
+use crate::postgres::Cluster;
 
 /// Every request is a first one with a key of its own: the way on which idem costs most.
 #[derive(Debug, Deserialize, IdempotentCommand)]
@@ -49,51 +55,81 @@ fn receipt(payment: CreatePayment) -> (StatusCode, Json<Receipt>) {
     (StatusCode::CREATED, Json(Receipt { account_id, cents, currency, merchant_reference, state: "paid" }))
 }
 
+/// What the paying handler does besides.
+async fn provider() {
+    tokio::time::sleep(Duration::from_millis(2)).await;
+}
+
 type Failed = Box<dyn Error + Send + Sync>;
 
-pub(crate) fn run() {
+/// Measures the services of these names beside the plain handler; all of them where none is named.
+pub(crate) fn run(names: &[&str]) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime starts on any machine that can be measured");
-    if let Err(error) = runtime.block_on(measure()) {
+    if let Err(error) = runtime.block_on(measure(names)) {
         println!("http: {error}");
     }
 }
 
-async fn measure() -> Result<(), Failed> {
+async fn measure(names: &[&str]) -> Result<(), Failed> {
+    let asked = |name: &str| names.is_empty() || names.contains(&name);
     let folder = tempfile::tempdir()?;
-    let sqlite = SqliteStore::open(folder.path().join("idem.sqlite")).await?;
-    let mut services = vec![
-        Service::start("plain", Router::new().route("/payments", post(plain))).await?,
-        Service::start("memory", under_idem(MemoryStore::new())?).await?,
-        Service::start("sqlite", under_idem(sqlite)?).await?,
-        Service::start("peer", under_the_peer()).await?,
-    ];
+    let mut database = None;
+    let mut services = vec![Service::start("plain", under_nothing()).await?];
+    if asked("memory") {
+        services.push(Service::start("memory", under_idem(MemoryStore::new())?).await?);
+    }
+    if asked("sqlite") {
+        let sqlite = SqliteStore::open(folder.path().join("idem.sqlite")).await?;
+        services.push(Service::start("sqlite", under_idem(sqlite)?).await?);
+    }
+    if asked("postgres") {
+        // One that syncs, as a service's does; the process's end stops it.
+        let server: &Cluster = Box::leak(Box::new(tokio::task::spawn_blocking(|| Cluster::start(&[])).await?));
+        let database = database.insert(server.database().await);
+        services.push(Service::start("postgres", under_idem(PgStore::open(database.options()).await?)?).await?);
+    }
+    if asked("peer") {
+        services.push(Service::start("peer", under_the_peer()).await?);
+    }
+    for (title, path) in [("bare", "/payments"), ("ratios", "/charges")] {
+        rounds(&mut services, path).await?;
+        report(&mut services, title);
+    }
+    Ok(())
+}
+
+async fn rounds(services: &mut [Service], path: &'static str) -> Result<(), Failed> {
     let count = services.len();
     for round in 0..WARM_UP + ROUNDS {
         for turn in 0..count {
             let service = &mut services[(round + turn) % count];
             let cookies = if service.name == "peer" { sessions(service.address).await? } else { Vec::new() };
-            let (rate, mut latencies) = load(service.address, Arc::new(cookies)).await?;
+            let (rate, mut latencies) = load(service.address, path, Arc::new(cookies)).await?;
             if round >= WARM_UP {
                 service.rates.push(rate);
                 service.latencies.append(&mut latencies);
             }
         }
     }
-    println!("{:<8} {:>10} {:>9} {:>9}", "", "requests/s", "p50 µs", "p99 µs");
-    let mut ratios = String::from("ratios:");
+    Ok(())
+}
+
+/// Prints what was measured, and forgets it.
+fn report(services: &mut [Service], title: &str) {
+    println!("{title:<8} {:>10} {:>9} {:>9}", "requests/s", "p50 µs", "p99 µs");
+    let mut ratios = format!("{title}:");
     let plain = services[0].rates.clone();
-    for service in &mut services {
-        let rate = median(service.rates.clone());
-        service.latencies.sort_unstable();
-        let at = |part: f64| service.latencies[((service.latencies.len() - 1) as f64 * part) as usize];
-        println!("{:<8} {rate:>10.0} {:>9} {:>9}", service.name, at(0.5), at(0.99));
+    for service in services {
+        let (rates, mut latencies) = (std::mem::take(&mut service.rates), std::mem::take(&mut service.latencies));
+        latencies.sort_unstable();
+        let at = |part: f64| latencies[((latencies.len() - 1) as f64 * part) as usize];
+        println!("{:<8} {:>10.0} {:>9} {:>9}", service.name, median(rates.clone()), at(0.5), at(0.99));
         if service.name != "plain" {
-            let each = service.rates.iter().zip(&plain).map(|(own, plain)| own / plain);
+            let each = rates.iter().zip(&plain).map(|(own, plain)| own / plain);
             ratios += &format!(" {}={:.3}", service.name, median(each.collect()));
         }
     }
     println!("{ratios}");
-    Ok(())
 }
 
 struct Service {
@@ -118,21 +154,38 @@ async fn plain(Json(payment): Json<CreatePayment>) -> (StatusCode, Json<Receipt>
     receipt(payment)
 }
 
+async fn paying(payment: Json<CreatePayment>) -> (StatusCode, Json<Receipt>) {
+    provider().await;
+    plain(payment).await
+}
+
 async fn idempotent(payment: Idempotent<CreatePayment>) -> Response {
     payment.execute(async |payment, _| Ok(receipt(payment))).await
 }
 
+async fn paying_once(payment: Idempotent<CreatePayment>) -> Response {
+    let work = async |payment, _| {
+        provider().await;
+        Ok(receipt(payment))
+    };
+    payment.execute(work).await
+}
+
+fn under_nothing() -> Router {
+    Router::new().route("/payments", post(plain)).route("/charges", post(paying))
+}
+
 fn under_idem(store: impl Store + 'static) -> Result<Router, Failed> {
     let idem = Idem::builder(store).single_tenant("acme")?.build()?;
-    Ok(Router::new().route("/payments", post(idempotent)).with_state(idem))
+    let router = Router::new().route("/payments", post(idempotent)).route("/charges", post(paying_once));
+    Ok(router.with_state(idem))
 }
 
 /// In the mode that its documentation calls the fastest: the key as it is, nothing hashed.
 fn under_the_peer() -> Router {
     let options = IdempotentOptions::default().use_idempotency_key_header(Some("idempotency-key"), true);
     let cookie = CookieOptions::build().name("session").max_age(24 * 60 * 60).path("/");
-    Router::new()
-        .route("/payments", post(plain))
+    under_nothing()
         .layer(IdempotentLayer::<MokaStore>::new(options))
         .route("/session", post(start_session))
         .layer(SessionLayer::new(Arc::new(MokaStore::builder().build())).with_cookie_options(cookie))
@@ -160,10 +213,10 @@ async fn sessions(address: SocketAddr) -> Result<Vec<String>, Failed> {
 }
 
 /// One turn: requests per second, and the microseconds of each.
-async fn load(address: SocketAddr, cookies: Arc<Vec<String>>) -> Result<(f64, Vec<u32>), Failed> {
+async fn load(address: SocketAddr, path: &'static str, cookies: Arc<Vec<String>>) -> Result<(f64, Vec<u32>), Failed> {
     let start = Instant::now();
     let clients: Vec<_> =
-        (0..CONNECTIONS).map(|_| tokio::spawn(client(address, Arc::clone(&cookies), start))).collect();
+        (0..CONNECTIONS).map(|_| tokio::spawn(client(address, path, Arc::clone(&cookies), start))).collect();
     let mut latencies = Vec::new();
     for client in clients {
         latencies.append(&mut client.await??);
@@ -171,7 +224,12 @@ async fn load(address: SocketAddr, cookies: Arc<Vec<String>>) -> Result<(f64, Ve
     Ok((latencies.len() as f64 / start.elapsed().as_secs_f64(), latencies))
 }
 
-async fn client(address: SocketAddr, cookies: Arc<Vec<String>>, start: Instant) -> Result<Vec<u32>, Failed> {
+async fn client(
+    address: SocketAddr,
+    path: &str,
+    cookies: Arc<Vec<String>>,
+    start: Instant,
+) -> Result<Vec<u32>, Failed> {
     let body = r#"{"account_id":"acc_1","cents":1000,"currency":"eur","merchant_reference":"order-1041"}"#;
     let mut connection = Connection::open(address).await?;
     let mut latencies = Vec::new();
@@ -182,7 +240,7 @@ async fn client(address: SocketAddr, cookies: Arc<Vec<String>>, start: Instant) 
             None => String::new(),
         };
         let request = format!(
-            "POST /payments HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\nidempotency-key: bench-{number:020}\r\n{cookie}content-length: {}\r\n\r\n{body}",
+            "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\nidempotency-key: bench-{number:020}\r\n{cookie}content-length: {}\r\n\r\n{body}",
             body.len()
         );
         let sent = Instant::now();
@@ -237,4 +295,4 @@ const CONNECTIONS: usize = 16;
 const SESSIONS: usize = 256;
 const TURN: Duration = Duration::from_millis(250);
 const WARM_UP: usize = 2;
-const ROUNDS: usize = 25;
+const ROUNDS: usize = 15;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract;
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use bytes::Bytes;
@@ -14,12 +14,17 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 use crate::http::bench::{Effects, Server, idem, pay, payment, record};
+use crate::support::faulty::{FaultyStore, Hold, Request};
 
 /// How far the request has come when its client goes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Moment {
     BodyHalfSent,
+    /// The claim is on its way to the store.
+    Claiming,
     WorkRuns,
+    /// The answer is on its way to the store.
+    Storing,
     AnswerUnread,
 }
 
@@ -39,6 +44,8 @@ pub(crate) struct Held {
     pub(crate) server: Server,
     pub(crate) idem: Idem,
     pub(crate) store: MemoryStore,
+    /// Between idem and the store.
+    line: FaultyStore,
     /// Requests that arrived.
     arrived: Effects,
     /// Requests whose handler has answered, or was dropped.
@@ -64,7 +71,7 @@ impl Held {
         let (store, go) = (MemoryStore::new(), Arc::new(Semaphore::new(0)));
         let (arrived, left, begun) = (Effects::default(), Effects::default(), Effects::default());
         let (arriving, leaving, beginning, gate) = (arrived.clone(), left.clone(), begun.clone(), Arc::clone(&go));
-        let watch = move |request: Request, next: Next| {
+        let watch = move |request: extract::Request, next: Next| {
             arriving.happen();
             let left = Left(leaving.clone());
             async move {
@@ -81,9 +88,10 @@ impl Held {
                 Ok((StatusCode::CREATED, vec![b'x'; 200 * 1024]))
             }
         };
-        let idem = idem(store.clone()).build().unwrap();
+        let line = FaultyStore::over(store.clone());
+        let idem = idem(line.clone()).build().unwrap();
         let router = layer(pay(idem.clone(), work)).layer(from_fn(watch));
-        Self { server: Server::start(router).await, idem, store, arrived, left, begun, go }
+        Self { server: Server::start(router).await, idem, store, line, arrived, left, begun, go }
     }
 
     pub(crate) async fn drained(&self) {
@@ -94,10 +102,25 @@ impl Held {
         record(&self.store, "k").map_or("none", |record| record.status.name().as_str())
     }
 
-    async fn come_to(&self, moment: Moment) {
-        self.arrived.reach(1).await;
+    /// What the store is asked at that moment, if it is.
+    fn hold(&self, moment: Moment) -> Option<Hold> {
         match moment {
-            Moment::BodyHalfSent => {}
+            Moment::Claiming => Some(self.line.hold(Request::Claim)),
+            Moment::Storing => Some(self.line.hold(Request::Finish)),
+            Moment::BodyHalfSent | Moment::WorkRuns | Moment::AnswerUnread => None,
+        }
+    }
+
+    async fn come_to(&self, moment: Moment, hold: Option<&Hold>) {
+        self.arrived.reach(1).await;
+        if moment == Moment::Storing {
+            self.go.add_permits(1);
+        }
+        if let Some(hold) = hold {
+            hold.arrived().await;
+        }
+        match moment {
+            Moment::BodyHalfSent | Moment::Claiming | Moment::Storing => {}
             Moment::WorkRuns => self.begun.reach(1).await,
             Moment::AnswerUnread => {
                 self.go.add_permits(1);
@@ -106,7 +129,7 @@ impl Held {
         }
     }
 
-    async fn http1(&self, moment: Moment, way: Way) {
+    async fn http1(&self, moment: Moment, way: Way, hold: Option<&Hold>) {
         let body = payment().to_string();
         let head = format!(
             "POST /pay HTTP/1.1\r\nhost: test\r\nidempotency-key: k\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
@@ -115,7 +138,7 @@ impl Held {
         let sent = if moment == Moment::BodyHalfSent { body.len() / 2 } else { body.len() };
         let mut stream = TcpStream::connect(self.server.address).await.unwrap();
         stream.write_all(&[head.as_bytes(), &body.as_bytes()[..sent]].concat()).await.unwrap();
-        self.come_to(moment).await;
+        self.come_to(moment, hold).await;
         match way {
             Way::HalfClose => stream.shutdown().await.unwrap(),
             Way::Rst => stream.set_zero_linger().unwrap(),
@@ -129,7 +152,7 @@ impl Held {
         self.left.reach(1).await;
     }
 
-    async fn http2(&self, moment: Moment, way: Way) {
+    async fn http2(&self, moment: Moment, way: Way, hold: Option<&Hold>) {
         let tcp = TcpStream::connect(self.server.address).await.unwrap();
         if way == Way::H2Rst {
             tcp.set_zero_linger().unwrap();
@@ -147,7 +170,7 @@ impl Held {
         let whole = moment != Moment::BodyHalfSent;
         let sent = if whole { body.len() } else { body.len() / 2 };
         stream.send_data(Bytes::copy_from_slice(&body.as_bytes()[..sent]), whole).unwrap();
-        self.come_to(moment).await;
+        self.come_to(moment, hold).await;
         if way == Way::H2RstStream {
             stream.send_reset(h2::Reason::CANCEL);
         } else {
@@ -160,11 +183,15 @@ impl Held {
 /// Effects and the record's state when the client has gone, then after the work was let go; then the next request.
 async fn seen(moment: Moment, way: Way) -> (usize, &'static str, usize, &'static str, &'static str) {
     let held = Held::start().await;
+    let hold = held.hold(moment);
     match way {
-        Way::Fin | Way::Rst | Way::HalfClose => held.http1(moment, way).await,
-        Way::H2Fin | Way::H2Rst | Way::H2RstStream => held.http2(moment, way).await,
+        Way::Fin | Way::Rst | Way::HalfClose => held.http1(moment, way, hold.as_ref()).await,
+        Way::H2Fin | Way::H2Rst | Way::H2RstStream => held.http2(moment, way, hold.as_ref()).await,
     }
     let gone = (held.begun.count(), held.state());
+    if let Some(hold) = hold {
+        hold.let_go();
+    }
     held.go.add_permits(1);
     held.drained().await;
     let after = (held.begun.count(), held.state());
@@ -179,7 +206,9 @@ async fn whoever_hangs_up_however_and_whenever_cancels_nothing_that_was_claimed(
     for way in [Way::Fin, Way::Rst, Way::HalfClose, Way::H2Fin, Way::H2Rst, Way::H2RstStream] {
         for (moment, expected) in [
             (Moment::BodyHalfSent, (0, "none", 0, "none", "ran")),
+            (Moment::Claiming, (0, "none", 1, "completed", "replayed")),
             (Moment::WorkRuns, (1, "in_progress", 1, "completed", "replayed")),
+            (Moment::Storing, (1, "in_progress", 1, "completed", "replayed")),
             (Moment::AnswerUnread, (1, "completed", 1, "completed", "replayed")),
         ] {
             let seen = tokio::time::timeout(Duration::from_secs(60), seen(moment, way)).await;

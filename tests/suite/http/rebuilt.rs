@@ -19,6 +19,18 @@ fn router<F>(idem: Idem, effects: &Effects, render: impl Fn(Made) -> F + Clone +
 where
     F: Future<Output = Result<Option<Reply>, Failure>> + Send + 'static,
 {
+    versioned(3, idem, effects, render)
+}
+
+fn versioned<F>(
+    version: u32,
+    idem: Idem,
+    effects: &Effects,
+    render: impl Fn(Made) -> F + Clone + Send + Sync + 'static,
+) -> Router
+where
+    F: Future<Output = Result<Option<Reply>, Failure>> + Send + 'static,
+{
     let effects = effects.clone();
     let handler = async move |payment: Idempotent<Pay>| -> Response {
         let work = move |payment: Pay, claim: idem_axum::Claim| {
@@ -31,7 +43,7 @@ where
                 Ok(Reply::status(201).header("location", "/secret").body("a secret"))
             }
         };
-        payment.replay(Replay::rebuilt(3, render)).execute(work).await
+        payment.replay(Replay::rebuilt(version, render)).execute(work).await
     };
     Router::new().route("/pay", post(handler)).with_state(idem)
 }
@@ -84,6 +96,49 @@ async fn a_version_that_is_no_longer_spoken_is_pointed_to_and_not_run_again() {
     let refused = server.pay("k").await;
     assert_eq!((refused.status, refused.code()), (409, "IDEMPOTENCY_RESPONSE_NOT_KEPT".to_owned()));
     assert_eq!(refused.json()["resource"], json!({ "type": "payment", "id": "1" }));
+}
+
+/// Three releases over one store: what an answer was made as is known, so that each speaks what it can.
+#[tokio::test]
+async fn a_release_is_told_in_which_version_an_answer_was_made_and_refuses_one_that_it_no_longer_speaks() {
+    fn speaking(versions: std::ops::RangeInclusive<u32>) -> impl Fn(Made) -> std::future::Ready<Rendered> + Clone {
+        move |made| {
+            let body = versions.contains(&made.schema_version).then(|| format!("as version {}", made.schema_version));
+            std::future::ready(Ok(body.map(|body| Reply::status(200).body(body))))
+        }
+    }
+    type Rendered = Result<Option<Reply>, Failure>;
+
+    let (store, effects) = (MemoryStore::new(), Effects::default());
+    let idem = idem(store).build().unwrap();
+    let first = Server::start(versioned(1, idem.clone(), &effects, speaking(1..=1))).await;
+    let second = Server::start(versioned(2, idem.clone(), &effects, speaking(1..=2))).await;
+    let third = Server::start(versioned(3, idem, &effects, speaking(2..=3))).await;
+    for (server, key) in [(&first, "one"), (&second, "two"), (&third, "three")] {
+        assert_eq!(server.pay(key).await.body, b"a secret");
+    }
+    for (server, key, body) in [
+        (&first, "one", Some("as version 1")),
+        (&first, "two", None),
+        (&second, "one", Some("as version 1")),
+        (&second, "two", Some("as version 2")),
+        (&second, "three", None),
+        (&third, "one", None),
+        (&third, "two", Some("as version 2")),
+        (&third, "three", Some("as version 3")),
+    ] {
+        let answer = server.pay(key).await;
+        match body {
+            Some(body) => {
+                assert_eq!((answer.status, answer.replayed()), (201, true), "{key}");
+                assert_eq!(answer.body, body.as_bytes());
+            }
+            None => {
+                assert_eq!((answer.status, answer.code().as_str()), (409, "IDEMPOTENCY_RESPONSE_NOT_KEPT"), "{key}")
+            }
+        }
+    }
+    assert_eq!(effects.count(), 3);
 }
 
 #[tokio::test]

@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
-use idem_core::{Answer, Engine, IdempotentCommand, MemoryStore, Outcome, Reply, Rules, Tenant};
+use idem_core::{Answer, Begin, Engine, IdempotentCommand, MemoryStore, Outcome, Reply, Rules, Tenant};
 
 #[derive(IdempotentCommand)]
 #[idem(operation = "slow", version = 1)]
 struct Slow {
+    id: u64,
+}
+
+#[derive(IdempotentCommand)]
+#[idem(operation = "patient", version = 1)]
+struct Patient {
     id: u64,
 }
 
@@ -44,6 +50,25 @@ async fn a_blocking_handler_keeps_its_lease() {
     let owner = run(&engine, async { std::thread::sleep(Duration::from_millis(700)) }).await;
     assert!(matches!(owner, Outcome::Done { .. }), "{owner:?}");
     let rival = rival.join().unwrap();
+    assert!(matches!(rival, Outcome::Second(Answer::InProgress { .. })), "{rival:?}");
+}
+
+/// The thread sleeps until the first beat of a long lease; a claim with a shorter one wakes it.
+#[tokio::test]
+async fn a_short_lease_is_renewed_beside_a_long_one() {
+    let short = Rules { lease: Duration::from_millis(600), ..Rules::default() };
+    let long = Rules { lease: Duration::from_secs(3600), ..Rules::default() };
+    let engine = Engine::builder(MemoryStore::new()).rules(short).operation::<Patient>(long).build().unwrap();
+    let held = engine.begin(&Tenant::new("t").unwrap(), &"k".parse().unwrap(), &Patient { id: 1 }).await.unwrap();
+    assert!(matches!(held, Begin::Run(_)));
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let owner = run(&engine, tokio::time::sleep(Duration::from_millis(1300)));
+    let rival = async {
+        tokio::time::sleep(Duration::from_millis(1000)).await;
+        run(&engine, async { panic!("a rival ran beside a live owner") }).await
+    };
+    let (owner, rival) = tokio::join!(owner, rival);
+    assert!(matches!(owner, Outcome::Done { .. }), "{owner:?}");
     assert!(matches!(rival, Outcome::Second(Answer::InProgress { .. })), "{rival:?}");
 }
 

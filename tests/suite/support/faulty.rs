@@ -1,4 +1,4 @@
-//! A store in front of another that fails when it is told to.
+//! A store in front of another that fails, or waits, when it is told to.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -12,6 +12,7 @@ use idem_core::store::{
     Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
 use idem_core::{Ownership, Record, Scope};
+use tokio::sync::Semaphore;
 
 /// Which request of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,11 +39,29 @@ pub(crate) struct FaultyStore {
     inner: Arc<dyn Store>,
     opaque: bool,
     faults: Arc<Mutex<VecDeque<(Request, Fails)>>>,
+    holds: Arc<Mutex<Vec<(Request, Hold)>>>,
+}
+
+/// A request that is on its way until it is let go.
+#[derive(Clone)]
+pub(crate) struct Hold {
+    arrived: Arc<Semaphore>,
+    go: Arc<Semaphore>,
+}
+
+impl Hold {
+    pub(crate) async fn arrived(&self) {
+        self.arrived.acquire().await.unwrap().forget();
+    }
+
+    pub(crate) fn let_go(&self) {
+        self.go.add_permits(1);
+    }
 }
 
 impl FaultyStore {
     pub(crate) fn over(store: impl Store + 'static) -> Self {
-        Self { inner: Arc::new(store), opaque: false, faults: Arc::default() }
+        Self { inner: Arc::new(store), opaque: false, faults: Arc::default(), holds: Arc::default() }
     }
 
     /// One that does not say what it stands in front of.
@@ -60,6 +79,19 @@ impl FaultyStore {
         self.faults.lock().unwrap().len()
     }
 
+    /// The next such request waits before it is sent.
+    pub(crate) fn hold(&self, request: Request) -> Hold {
+        let hold = Hold { arrived: Arc::new(Semaphore::new(0)), go: Arc::new(Semaphore::new(0)) };
+        self.holds.lock().unwrap().push((request, hold.clone()));
+        hold
+    }
+
+    fn held(&self, request: Request) -> Option<Hold> {
+        let mut holds = self.holds.lock().unwrap();
+        let at = holds.iter().position(|(held, _)| *held == request)?;
+        Some(holds.remove(at).1)
+    }
+
     fn fault(&self, request: Request) -> Option<Fails> {
         let mut faults = self.faults.lock().unwrap();
         let at = faults.iter().position(|(planned, _)| *planned == request)?;
@@ -72,6 +104,10 @@ impl FaultyStore {
         run: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let gone = || StoreError::Unavailable(Box::new(io::Error::from(io::ErrorKind::ConnectionReset)));
+        if let Some(hold) = self.held(request) {
+            hold.arrived.add_permits(1);
+            hold.go.acquire().await.unwrap().forget();
+        }
         match self.fault(request) {
             Some(Fails::Before) => Err(gone()),
             Some(Fails::After) => run.await.and(Err(gone())),
