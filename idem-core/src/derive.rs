@@ -81,7 +81,8 @@
 /// | `with = "path"` | a rule of your own, for types of other crates too: see [`Elementwise`](crate::canonical::Elementwise) |
 /// | `rename = "…"` | the canonical name, also on a variant |
 ///
-/// A default does not fill the field in: the handler still sees `None`.
+/// A default does not fill the field in: the handler still sees `None`. Nor does it make a field optional for serde: a
+/// plain `String` that may be left out needs `#[serde(default = "…")]` too.
 ///
 /// # Versions
 ///

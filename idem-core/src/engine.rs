@@ -6,6 +6,7 @@ mod call;
 mod claim;
 mod conduct;
 mod local;
+mod tell;
 mod transaction;
 
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ use crate::calls::{CallClass, DownstreamKey, downstream_key};
 use crate::clock::Clock;
 use crate::command::IdempotentCommand;
 use crate::decide::{Decision, decide};
-use crate::events::{Event, Observer};
+use crate::events::{Event, How, Observer, RecoveryStep};
 use crate::heartbeat::Heartbeat;
 use crate::key::{IdempotencyKey, Scope, Tenant};
 use crate::reconciler::Settles;
@@ -111,47 +112,59 @@ impl Engine {
             owner: OwnerToken::random(),
             lease: rules.lease,
         };
-        let mut found = match inner.claim(&new).await? {
+        let decided = |answer, age| inner.decided(C::OPERATION, answer, age);
+        let failed = |error| inner.failed(error);
+        let mut found = match inner.claim(&new).await.map_err(failed)? {
             Claimed::Inserted { now } => {
                 let ownership = Ownership { scope: new.scope, fence: Fence::FIRST, owner: new.owner };
-                return Ok(Begin::Run(Claim::new(inner, ownership, new.hash, 1, (Vec::new(), None), now)));
+                let claim = Claim::new(inner, ownership, new.hash, 1, (Vec::new(), None), now);
+                return Ok(inner.runs(claim, How::First));
             }
             Claimed::Found(found) => found,
-            Claimed::Held => return Ok(Begin::Decided(Answer::InProgress { retry_after: MOMENT })),
+            Claimed::Held => return Ok(decided(Answer::InProgress { retry_after: MOMENT }, Duration::ZERO)),
         };
         for _ in 0..ROUNDS {
             // Our own name in the record: an earlier try was written, and only its answer was lost.
             if found.record.owner == new.owner && matches!(found.record.status, Status::InProgress { .. }) {
-                return Ok(Begin::Run(inner.resume(found.record, found.now)));
+                let how = if found.record.attempts == 1 { How::First } else { How::TakeOver };
+                return Ok(inner.runs(inner.resume(found.record, found.now), how));
             }
+            let age = found.now.duration_since(found.record.created_at).unwrap_or_default();
             let verdict = command.verdict(&found.record.hash);
             let decision = decide(&found.record, verdict, found.now, rules);
             let changed = match decision {
                 Decision::TakeOver => {
                     let take = TakeOver { seen: Seen::of(&found.record), owner: new.owner, lease: rules.lease };
-                    match inner.take_over(&take).await? {
+                    match inner.take_over(&take).await.map_err(failed)? {
                         Guarded::Written { now } => {
+                            let how = match found.record.status {
+                                Status::InProgress { .. } => How::TakeOver,
+                                _ => How::Retry,
+                            };
                             let record = Record {
                                 fence: found.record.fence.next(),
                                 owner: new.owner,
                                 attempts: found.record.attempts + 1,
                                 ..found.record
                             };
-                            return Ok(Begin::Run(inner.resume(record, now)));
+                            return Ok(inner.runs(inner.resume(record, now), how));
                         }
                         Guarded::Changed(changed) => changed,
                     }
                 }
                 Decision::Strand => {
                     let ask_in = rules.backoff;
-                    match inner.store.tend(&Seen::of(&found.record), &Tended::Stranded { ask_in }).await? {
+                    let stranded = Tended::Stranded { ask_in };
+                    match inner.store.tend(&Seen::of(&found.record), &stranded).await.map_err(failed)? {
                         Guarded::Written { .. } => {
-                            return Ok(Begin::Decided(Answer::OutcomeUnknown { retry_after: ask_in.max(MOMENT) }));
+                            let (operation, step) = (C::OPERATION, RecoveryStep::Stranded);
+                            inner.observer.observe(&Event::Recovered { operation, step });
+                            return Ok(decided(Answer::OutcomeUnknown { retry_after: ask_in.max(MOMENT) }, age));
                         }
                         Guarded::Changed(changed) => changed,
                     }
                 }
-                decided => return Ok(Begin::Decided(answer(&found.record, decided))),
+                decision => return Ok(decided(answer(&found.record, decision), age)),
             };
             found = match changed {
                 Some(changed) => changed,
@@ -160,7 +173,7 @@ impl Engine {
             };
         }
         // Rivals change the record as fast as it is read: one of them runs.
-        Ok(Begin::Decided(Answer::InProgress { retry_after: MOMENT }))
+        Ok(decided(Answer::InProgress { retry_after: MOMENT }, Duration::ZERO))
     }
 
     /// A claim for a command that came without a key: nothing is looked up and nothing is stored, its derived ids and

@@ -1,8 +1,14 @@
 //! What happened, for whoever counts: [`Event`]s and their [`Observer`]. Where they go is the application's choice; the
-//! features `metrics` and `tracing` bring two observers along.
+//! feature `metrics` brings an observer along that counts them.
+
+#[cfg(feature = "metrics")]
+mod metrics;
 
 use std::fmt;
 use std::time::Duration;
+
+#[cfg(feature = "metrics")]
+pub use metrics::MetricsObserver;
 
 use crate::record::StatusName;
 use crate::store::Swept;
@@ -66,7 +72,7 @@ pub enum Event<'a> {
         /// Its stable code.
         code: &'a str,
     },
-    /// A worker brought a record further.
+    /// A record that nobody ran was brought further, by a worker or by a client that came back.
     Recovered {
         /// The operation.
         operation: &'a str,
@@ -143,7 +149,7 @@ pub enum CallFate {
     Unknown,
 }
 
-/// What a worker did.
+/// What was done with a record that nobody ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryStep {
     /// An abandoned record may be run by the next client.
@@ -174,9 +180,11 @@ impl Observer for NoObserver {
     fn observe(&self, _: &Event<'_>) {}
 }
 
-impl fmt::Display for AnswerKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl AnswerKind {
+    /// The kind as metrics and logs name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::Replay => "replay",
             Self::Mismatch => "mismatch",
             Self::InProgress => "in_progress",
@@ -186,6 +194,12 @@ impl fmt::Display for AnswerKind {
             Self::NotKept => "not_kept",
             Self::Expired => "expired",
             Self::Contract => "contract",
-        })
+        }
+    }
+}
+
+impl fmt::Display for AnswerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::ledger::LedgerError;
 use crate::merchant::Merchant;
+use crate::metrics;
 use crate::payment::CreatePayment;
 use crate::provider::{Charge, Trouble};
 use crate::service::App;
@@ -19,6 +20,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .route("/payments", post(create_payment))
         .route("/payments/{id}", get(show_payment))
+        .route("/metrics", get(async || metrics::numbers().render()))
         .route("/provider/charges", get(show_charges))
         .route("/provider/next", put(prepare_provider))
         .with_state(app)

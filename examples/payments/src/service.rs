@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::extract::FromRef;
 use idem_axum::{CallClass, Idem};
+use idem_core::events::MetricsObserver;
 use idem_core::worker::{Worker, WorkerOptions};
 use idem_sqlx::SqliteStore;
 use tokio::net::TcpListener;
@@ -16,6 +17,7 @@ use tokio::task::JoinHandle;
 use crate::api;
 use crate::ledger::Ledger;
 use crate::merchant::Merchant;
+use crate::metrics;
 use crate::payment::CreatePayment;
 use crate::provider::{self, Provider};
 
@@ -81,9 +83,12 @@ impl Service {
         let address = listener.local_addr().map_err(refused)?;
         std::fs::create_dir_all(data).map_err(|source| StartError::Folder { folder: data.to_owned(), source })?;
         let store = SqliteStore::open(data.join("idem.sqlite")).await?;
+        // Before the first event, which would be lost.
+        metrics::numbers();
         let idem = Idem::builder(store)
             .scope_from::<Merchant, App>()
             .namespace("payments")
+            .observer(MetricsObserver)
             .call::<CreatePayment>("charge", CallClass::Dedupes { retention: provider::RETENTION })
             .build()?;
         let app = App {

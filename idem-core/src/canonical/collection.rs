@@ -149,15 +149,7 @@ impl<A: Elementwise, T: Canonical<A>, H> Canonical<A> for HashSet<T, H> {
 
 impl<A: Elementwise, K: MapKey, V: Canonical<A>> Canonical<A> for BTreeMap<K, V> {
     fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
-        // The map's own order is the order of the texts for most keys: ASCII, or integers of one length.
-        let mut keys = self.keys();
-        let mut before = keys.next();
-        let in_order = keys.all(|key| before.replace(key).is_some_and(|before| compare_keys(before, key).is_lt()));
-        match in_order {
-            true => write_entries(self.iter(), sink),
-            false if self.len() <= FEW => write_few_entries(self.iter(), sink),
-            false => write_sorted_entries(self.iter(), sink),
-        }
+        write_map(|| self.iter(), sink);
     }
 
     fn shape(shapes: &mut Shapes) -> Shape {
@@ -237,6 +229,24 @@ where
         open = b",";
     }
     sink.put(if open == b"[" { b"[]" } else { b"]" });
+}
+
+/// Writes entries that are often in order: a sorted map's own order is the order of the texts for most keys, ASCII or
+/// integers of one length.
+pub(super) fn write_map<'a, A, K, V, S, I>(entries: impl Fn() -> I, sink: &mut S)
+where
+    K: MapKey + 'a,
+    V: Canonical<A> + 'a,
+    S: Sink + ?Sized,
+    I: ExactSizeIterator<Item = (&'a K, &'a V)>,
+{
+    let mut keys = entries().map(|(key, _)| key);
+    let mut before = keys.next();
+    match keys.all(|key| before.replace(key).is_some_and(|before| compare_keys(before, key).is_lt())) {
+        true => write_entries(entries(), sink),
+        false if entries().len() <= FEW => write_few_entries(entries(), sink),
+        false => write_sorted_entries(entries(), sink),
+    }
 }
 
 /// Sorts a few entries on the stack, as they come: most maps in commands are small.

@@ -31,10 +31,9 @@ mod float {
 
 #[cfg(feature = "serde_json")]
 mod json {
-    use serde_json::{Map, Number, Value};
+    use serde_json::{Number, Value};
 
-    use crate::canonical::collection::{compare_utf16, write_array};
-    use crate::canonical::text::{VERBATIM, write_text};
+    use crate::canonical::collection::{write_array, write_map};
     use crate::canonical::{Canonical, MapKey, Shape, Shapes, Sink};
 
     impl Canonical for Value {
@@ -47,28 +46,14 @@ mod json {
                 Self::Number(number) => write_number(number, sink),
                 Self::String(text) => <str as Canonical>::write(text, sink),
                 Self::Array(items) => write_array(items.iter(), sink),
-                Self::Object(members) => write_object(members, sink),
+                // In order, whatever the map has: `serde_json/preserve_order` can be switched on from anywhere.
+                Self::Object(members) => write_map(|| members.iter(), sink),
             }
         }
 
         fn shape(_: &mut Shapes) -> Shape {
             Shape::leaf("json")
         }
-    }
-
-    /// Sorted here, whatever order the map has: `serde_json/preserve_order` can be switched on from anywhere.
-    fn write_object<S: Sink + ?Sized>(members: &Map<String, Value>, sink: &mut S) {
-        let mut members: Vec<_> = members.iter().collect();
-        members.sort_unstable_by(|(a, _), (b, _)| compare_utf16(a, b));
-        let mut open: &[u8] = b"{";
-        for (name, value) in members {
-            sink.put(open);
-            write_text(name, VERBATIM, sink);
-            sink.put(b":");
-            value.write(sink);
-            open = b",";
-        }
-        sink.put(if open == b"{" { b"{}" } else { b"}" });
     }
 
     /// An integer below 2^64 has its exact digits, whether it came as an integer or as a double; another number the

@@ -1,10 +1,13 @@
 //! One announced call, as the work holds it.
 
+use std::time::{Duration, Instant};
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::calls::{CallRecord, CallState, DownstreamKey};
 use crate::engine::claim::Claim;
+use crate::events::{CallFate, Event};
 use crate::record::StoredResponse;
 use crate::reply::{CallError, Failure, Fate, Reply};
 use crate::store::StoreError;
@@ -125,7 +128,10 @@ impl Call {
         if self.uncommitted {
             self.claim.is_announced(&self.call.name).await?;
         }
-        match make(self.call.key.clone()).await {
+        let begun = Instant::now();
+        let made = make(self.call.key.clone()).await;
+        self.tell(&made, begun.elapsed());
+        match made {
             Ok(outcome) => {
                 self.done(&outcome).await?;
                 Ok(outcome)
@@ -149,6 +155,17 @@ impl Call {
         if self.first {
             self.close(CallState::Withdrawn).await;
         }
+    }
+
+    fn tell<T, E: CallError>(&self, made: &Result<T, E>, took: Duration) {
+        let fate = match made.as_ref().map_err(CallError::fate) {
+            Ok(_) => CallFate::Applied,
+            Err(Fate::Refused) => CallFate::Rejected,
+            Err(Fate::NeverLeft) => CallFate::NeverLeft,
+            Err(Fate::Unknown) => CallFate::Unknown,
+        };
+        let operation = self.claim.scope().operation();
+        self.claim.engine.observer.observe(&Event::Called { operation, call: &self.call.name, fate, took });
     }
 
     async fn failed<E: CallError>(self, error: E) -> Failure {

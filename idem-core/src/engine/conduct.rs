@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::FutureExt;
 use futures_util::future::{Either, poll_immediate, select};
@@ -28,7 +28,9 @@ impl Engine {
         F: Future<Output = Result<Reply, Failure>>,
     {
         let handle = claim.clone();
+        let begun = Instant::now();
         let run = AssertUnwindSafe(async move { work(handle).await }).catch_unwind().await;
+        let (ran, ended) = (begun.elapsed(), Instant::now());
         let outcome = {
             let mut storing = pin!(claim.conclude(run));
             // A timer costs more than storing in memory does.
@@ -39,6 +41,7 @@ impl Engine {
                     match select(&mut storing, patience).await {
                         Either::Left((outcome, _)) => outcome,
                         Either::Right(_) => {
+                            claim.tell(&Outcome::NotStored { retry_after: MOMENT }, ran, ended.elapsed());
                             early(Outcome::NotStored { retry_after: MOMENT });
                             storing.await
                         }
@@ -47,6 +50,7 @@ impl Engine {
             }
         };
         claim.live.end();
+        claim.tell(&outcome, ran, ended.elapsed());
         outcome
     }
 }

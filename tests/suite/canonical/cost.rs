@@ -1,9 +1,11 @@
 //! What a hash costs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::SystemTime;
 
 use idem_core::IdempotentCommand;
 use rust_decimal::Decimal;
+use serde_json::{Value, json};
 
 #[derive(idem_core::IdempotentCommand)]
 #[idem(operation = "everything", version = 1)]
@@ -17,6 +19,15 @@ struct Everything {
     bytes: Vec<u8>,
     pairs: Vec<(bool, Option<char>)>,
     metadata: BTreeMap<String, Option<i64>>,
+    few: HashMap<String, bool>,
+    tags: BTreeSet<String>,
+    details: Value,
+    #[idem(float)]
+    ratio: f64,
+    at: SystemTime,
+    day: chrono::NaiveDate,
+    id: uuid::Uuid,
+    address: std::net::IpAddr,
     #[idem(default = Method::Cash)]
     method: Method,
 }
@@ -41,6 +52,14 @@ fn hashing_allocates_nothing() {
         bytes: vec![255; 1000],
         pairs: vec![(true, None), (false, Some('\u{e9}'))],
         metadata: ["a", "b", "e\u{301}"].map(|key| (key.into(), Some(-1))).into(),
+        few: ["z", "a", "\u{fb33}"].map(|key| (key.into(), true)).into(),
+        tags: ["a", "b c"].map(String::from).into(),
+        details: json!({ "a": [1, -1.5, "e\u{301}", null], "b": { "c": u64::MAX, "d": 1e300 } }),
+        ratio: 1e-7,
+        at: SystemTime::now(),
+        day: chrono::NaiveDate::MIN,
+        id: uuid::Uuid::max(),
+        address: std::net::Ipv6Addr::LOCALHOST.into(),
         method: Method::Card { token: "t".into() },
     };
     let hash = everything.command_hash();

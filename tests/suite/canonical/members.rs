@@ -48,6 +48,40 @@ fn an_absent_channel_a_null_one_and_the_default_are_one() {
     assert_all_differ(&["{}", r#"{"channel":"WEB"}"#, r#"{"channel":"we"}"#, r#"{"channel":"webs"}"#].map(pay));
 }
 
+/// serde fills nothing in because of idem's default: a plain text that is left out is a request that serde refuses.
+#[test]
+fn a_default_makes_no_field_optional_for_serde() {
+    #[derive(serde::Deserialize, IdempotentCommand)]
+    #[serde(deny_unknown_fields)]
+    #[idem(operation = "t", version = 1)]
+    struct Plain {
+        #[idem(default = "web")]
+        channel: String,
+        a: bool,
+    }
+    #[derive(serde::Deserialize, IdempotentCommand)]
+    #[serde(deny_unknown_fields)]
+    #[idem(operation = "t", version = 1)]
+    struct Other {
+        #[idem(default = "app")]
+        channel: String,
+        a: bool,
+    }
+    assert!(serde_json::from_str::<Plain>(r#"{"a":true}"#).is_err());
+    let [web, upper] = ["web", "WEB"].map(|channel| {
+        let request = serde_json::json!({ "channel": channel, "a": true });
+        let plain: Plain = serde_json::from_value(request.clone()).unwrap();
+        let other: Other = serde_json::from_value(request).unwrap();
+        assert_eq!(plain.channel, other.channel);
+        assert!(plain.a && other.a);
+        (plain.preimage(), other.preimage())
+    });
+    assert_eq!(web.0, r#"["idem/1","t",1,{"a":true}]"#);
+    assert_eq!(web.1, r#"["idem/1","t",1,{"a":true,"channel":"web"}]"#);
+    assert_eq!(upper.0, r#"["idem/1","t",1,{"a":true,"channel":"WEB"}]"#);
+    assert_ne!(Plain::contract(), Other::contract());
+}
+
 #[test]
 fn a_default_is_normalised_like_the_value() {
     let currency = |value: &str| {

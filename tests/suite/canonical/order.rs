@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use chrono::{DateTime, Datelike, NaiveDate, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Timelike, Utc};
 use idem_core::{Canonical, IdempotentCommand};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -44,6 +44,7 @@ pub(super) struct Order {
     #[idem(timestamp(precision = "ms"))]
     seen: DateTime<Utc>,
     day: NaiveDate,
+    hour: NaiveTime,
     wait: Duration,
     id: Uuid,
     address: IpAddr,
@@ -173,6 +174,7 @@ pub(super) fn orders() -> impl Strategy<Value = Order> {
             at: times.0,
             seen: times.1,
             day: times.0.date_naive(),
+            hour: times.1.time(),
             wait: Duration::new(times.2, times.3),
             id: Uuid::from_u128(others.0),
             address: others.1,
@@ -186,6 +188,21 @@ pub(super) fn orders() -> impl Strategy<Value = Order> {
 }
 
 impl Order {
+    /// The command with one field of another, each in its turn.
+    pub(super) fn with_each_field_of(&self, other: &Self) -> Vec<Self> {
+        macro_rules! with {
+            ($($field:ident)*) => {{
+                // A field that the list forgets does not compile.
+                let Self { $($field: _,)* } = self;
+                vec![$(Self { $field: other.$field.clone(), ..self.clone() },)*]
+            }};
+        }
+        with!(
+            account currency token amount rounded channel tip note items tags coupons metadata method blob attachment at
+            seen day hour wait id address details ratio pair list trace
+        )
+    }
+
     /// The command in the reference implementation's words.
     pub(super) fn described(&self) -> Value {
         let integer = |n: i128| json!(["integer", n.to_string()]);
@@ -197,6 +214,10 @@ impl Order {
             json!(["instant", at.timestamp(), at.timestamp_subsec_nanos(), precision])
         };
         let civil = [i64::from(self.day.year()), self.day.month().into(), self.day.day().into()];
+        // A leap second is second 60 there, and a second of more than 10^9 nanoseconds in chrono.
+        let leap = self.hour.nanosecond() / 1_000_000_000;
+        let nanos = self.hour.nanosecond() % 1_000_000_000;
+        let clock = [self.hour.hour(), self.hour.minute(), self.hour.second() + leap, nanos];
         let metadata = self.metadata.iter();
         let metadata = metadata.map(|(key, value)| json!([key, some(value.map(|n| integer(n.into())), false)]));
         let list =
@@ -224,6 +245,7 @@ impl Order {
             "at": instant(&self.at, Value::Null),
             "seen": instant(&self.seen, "ms".into()),
             "day": ["date", civil],
+            "hour": ["time", clock],
             "wait": ["duration", self.wait.as_nanos().to_string()],
             "id": ["uuid", self.id.simple().to_string()],
             "address": ["ip", hex(&ip)],
@@ -349,6 +371,6 @@ fn normal_json(value: &Value) -> Value {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -155,6 +155,49 @@ fn digest_and_unordered_reach_through_what_holds_the_whole() {
     assert!(digest.starts_with("\"sha256:e3b0c442"), "{digest}");
     let tags = canonical!(#[idem(unordered)] Option<Arc<Tags>> = Some(Arc::new(Tags(vec![2, 1]))));
     assert_eq!(tags, r#"["1","2"]"#);
+
+    type Bytes = Option<Vec<u8>>;
+    let [sorted, digest] = [r#"["1","2"]"#, "\"sha256:e3b0c442"];
+    assert_eq!(
+        canonical!(
+            #[idem(unordered)]
+            Bytes = Some(vec![2, 1])
+        ),
+        sorted
+    );
+    assert_eq!(canonical!(#[idem(unordered)] (Option<(Vec<u8>)>) = Some(vec![2, 1])), sorted);
+    assert!(
+        canonical!(
+            #[idem(digest)]
+            Bytes = Some(vec![])
+        )
+        .starts_with(digest)
+    );
+    assert!(canonical!(#[idem(digest)] (Option<(Vec<u8>)>) = Some(vec![])).starts_with(digest));
+}
+
+#[test]
+fn a_default_reaches_through_what_holds_the_value() {
+    type Channel = Option<Box<str>>;
+    for given in [None, Some("web"), Some("WEB")] {
+        let given = || given.map(Box::from);
+        assert_eq!(
+            canonical!(
+                #[idem(default = "Web", lowercase)]
+                Channel = given()
+            ),
+            ""
+        );
+        assert_eq!(canonical!(#[idem(default = "Web", lowercase)] (Option<(Box<str>)>) = given()), "");
+        assert_eq!(canonical!(#[idem(default = "Web", lowercase)] Arc<Channel> = Arc::new(given())), "");
+    }
+    assert_eq!(
+        canonical!(
+            #[idem(default = "web")]
+            Channel = Some("app".into())
+        ),
+        r#""app""#
+    );
 }
 
 #[derive(Canonical, PartialEq, Eq, PartialOrd, Ord, Hash, Clone, Copy)]

@@ -35,7 +35,8 @@ fn the_reference_reproduces_every_vector() {
     let output = python(&["docs/canonical-form.py", "check", vectors[0], vectors[1]], String::new());
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(said, "79 vectors reproduced\n");
+    // The 79th says that its version cannot express the command.
+    assert_eq!(said, "78 vectors reproduced\n");
 }
 
 #[test]
@@ -96,7 +97,13 @@ fn the_reference_and_the_derive_agree_on_numbers_of_json() {
         "-1.5",
         "1e-400",
     ];
-    let input = literals.map(|literal| format!("[\"t\",1,[\"object\",[[\"v\",[\"json\",{literal}]]]]]\n")).concat();
+    // What no double holds is for those who switch `serde_json/arbitrary_precision` on.
+    let plain = format!("1{}", "0".repeat(400));
+    let beyond = ["1.50e400", "-1e400", "0.15e402", "1e999999", plain.as_str()];
+    let beyond = beyond.into_iter().filter(|literal| serde_json::from_str::<serde_json::Value>(literal).is_ok());
+    let literals: Vec<_> = literals.into_iter().chain(beyond).collect();
+    let input =
+        literals.iter().map(|literal| format!("[\"t\",1,[\"object\",[[\"v\",[\"json\",{literal}]]]]]\n")).collect();
     let output = python(&["docs/canonical-form.py", "write"], input);
     let lines = String::from_utf8(output.stdout).unwrap();
     for (literal, line) in literals.iter().zip(lines.lines()) {

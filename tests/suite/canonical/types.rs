@@ -100,6 +100,16 @@ fn one_instant_has_one_text_whatever_its_zone_and_precision() {
 }
 
 #[test]
+fn a_time_of_day_has_nine_digits_whoevers_type_it_is() {
+    let text = r#""01:02:03.000004000""#;
+    assert_eq!(canonical!(chrono::NaiveTime = chrono::NaiveTime::from_hms_micro_opt(1, 2, 3, 4).unwrap()), text);
+    assert_eq!(canonical!(time::Time = time::Time::from_hms_micro(1, 2, 3, 4).unwrap()), text);
+    assert_eq!(canonical!(jiff::civil::Time = jiff::civil::time(1, 2, 3, 4_000)), text);
+    let leap = chrono::NaiveTime::from_hms_milli_opt(23, 59, 59, 1_500).unwrap();
+    assert_eq!(canonical!(chrono::NaiveTime = leap), r#""23:59:60.500000000""#);
+}
+
+#[test]
 fn precision_cuts_towards_the_past() {
     macro_rules! cut {
         ($precision:literal, $nanos:expr) => {

@@ -6,7 +6,9 @@ use std::num::NonZero;
 use idem_core::{Canonical, CommandHash, IdempotentCommand};
 use rust_decimal::Decimal;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
+use super::order::hex;
 use super::preimage;
 
 #[test]
@@ -23,6 +25,7 @@ fn every_vector_is_reproduced_through_the_derive() {
         let cases = cases.get(id).unwrap_or_else(|| panic!("no case for {id}: {}", vector["what"]));
         for preimage in cases {
             assert_eq!(preimage, vector["preimage"].as_str().unwrap(), "{id}: {}", vector["what"]);
+            assert_eq!(hex(&Sha256::digest(preimage)), vector["sha256"].as_str().unwrap(), "{id}");
         }
     }
     let known: BTreeSet<_> = cases.keys().copied().collect();

@@ -2,6 +2,7 @@
 
 mod decision;
 mod engine;
+mod events;
 mod heartbeat;
 mod recovery;
 mod settling;
