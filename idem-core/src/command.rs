@@ -6,7 +6,7 @@ mod versions;
 pub use versions::__private;
 
 use crate::canonical::{Canonical, Shape, Shapes, Sink, write_bare};
-use crate::contract::Contract;
+use crate::contract::{Contract, Contracted};
 use crate::hash::{CommandHash, FORM, Verdict};
 
 /// A request whose repetition must be recognised.
@@ -139,6 +139,12 @@ pub trait IdempotentCommand: Canonical {
     #[doc(hidden)]
     fn shape_at(_version: u32, shapes: &mut Shapes) -> Shape {
         Self::shape(shapes)
+    }
+}
+
+impl<C: IdempotentCommand + ?Sized> Contracted for C {
+    fn contracted() -> Contract {
+        C::contract()
     }
 }
 

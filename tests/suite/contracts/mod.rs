@@ -1,5 +1,6 @@
 //! The contract: what a reviewer sees of a hash, and what cannot hide from them.
 
+mod diff;
 mod snapshot;
 mod text;
 
