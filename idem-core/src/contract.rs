@@ -1,5 +1,6 @@
 //! What decides a command's hash, as data and as one stable text.
 
+mod coverage;
 mod diff;
 mod labels;
 mod parse;

@@ -75,7 +75,7 @@ pub mod __private {
     pub use crate::command::IdempotentCommand;
     pub use crate::contract::Contract;
     #[cfg(feature = "snapshot")]
-    pub use crate::snapshot::{Snapshot, snapshot};
+    pub use crate::snapshot::assert_contract;
     #[cfg(feature = "snapshot")]
     pub use insta;
 }
