@@ -53,7 +53,7 @@ pub use contract::Contract;
 pub use derive::{Canonical, IdempotentCommand};
 pub use engine::{
     Answer, Begin, Call, Claim, Committed, ConfigError, Engine, EngineBuilder, LocalClaim, NotCalled, NotCheckpointed,
-    NotCommitted, Original, Outcome,
+    NotCommitted, Original, Outcome, RegisterError,
 };
 pub use hash::{CommandHash, InvalidHash, Verdict};
 pub use key::{IdempotencyKey, InvalidKey, InvalidTenant, Scope, Tenant};

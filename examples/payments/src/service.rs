@@ -60,6 +60,9 @@ pub enum StartError {
     /// The set-up.
     #[error("idem is set up wrongly")]
     Config(#[from] idem_core::ConfigError),
+    /// What this build hashes.
+    #[error("yesterday's retries would not be recognised")]
+    Contract(#[from] idem_core::RegisterError),
     /// The socket.
     #[error("{address} cannot be listened on")]
     Listen {
@@ -86,6 +89,8 @@ impl Service {
             .namespace("payments")
             .call::<CreatePayment>("charge", CallClass::Dedupes { retention: provider::RETENTION })
             .build()?;
+        // Before traffic is taken: the records in the store were written by a contract, maybe of another release.
+        idem.engine().register::<CreatePayment>().await?;
         let app = App {
             idem,
             ledger: Arc::new(Ledger::open(&data.join("payments.sqlite")).await?),

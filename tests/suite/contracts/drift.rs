@@ -17,6 +17,7 @@ macro_rules! command {
                 [Self { $($member: $value),* }, Self { $($member: $other),* }]
             }
 
+            #[allow(dead_code, reason = "one test adds a sample")]
             fn assert(folder: &Folder, insta: Insta) -> Result<(), String> {
                 let [typical, minimal] = Self::samples();
                 folder.assert(insta, &[("typical", &typical), ("minimal", &minimal)])

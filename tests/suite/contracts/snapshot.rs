@@ -32,6 +32,15 @@ fn place_order_contract() {
     });
 }
 
+#[test]
+fn a_users_own_settings_of_insta_change_nothing() {
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_suffix("mine");
+    settings.set_snapshot_path("elsewhere");
+    settings.set_prepend_module_to_snapshot(true);
+    settings.bind(place_order_contract);
+}
+
 fn message(run: impl FnOnce() + std::panic::UnwindSafe) -> String {
     let panic = catch_unwind(run).expect_err("it should have failed");
     panic.downcast_ref::<String>().cloned().unwrap_or_default()

@@ -38,11 +38,12 @@ pub(crate) struct FaultyStore {
     inner: Arc<dyn Store>,
     opaque: bool,
     faults: Arc<Mutex<VecDeque<(Request, Fails)>>>,
+    audits: Arc<Mutex<Vec<AuditEntry>>>,
 }
 
 impl FaultyStore {
     pub(crate) fn over(store: impl Store + 'static) -> Self {
-        Self { inner: Arc::new(store), opaque: false, faults: Arc::default() }
+        Self { inner: Arc::new(store), opaque: false, faults: Arc::default(), audits: Arc::default() }
     }
 
     /// One that does not say what it stands in front of.
@@ -58,6 +59,11 @@ impl FaultyStore {
     /// How many planned faults were not met yet.
     pub(crate) fn planned(&self) -> usize {
         self.faults.lock().unwrap().len()
+    }
+
+    /// The rows that were written into the audit.
+    pub(crate) fn audits(&self) -> Vec<AuditEntry> {
+        self.audits.lock().unwrap().clone()
     }
 
     fn fault(&self, request: Request) -> Option<Fails> {
@@ -181,6 +187,7 @@ impl Keeping for FaultyStore {
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+        self.audits.lock().unwrap().push(entry.clone());
         self.inner.audit(entry).await
     }
 

@@ -21,7 +21,7 @@ macro_rules! pairs {
     (@side { as $operation:literal $version:literal $command:item $($more:item)* }) => {
         use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-        use idem_core::{Canonical, CommandHash, Contract, IdempotentCommand};
+        use idem_core::{Canonical, CommandHash, Contract, IdempotentCommand, exact};
         use rust_decimal::Decimal;
         use serde::Deserialize;
 
@@ -124,13 +124,17 @@ pairs! {
     list_to_set: { struct Command { a: Vec<u16> } } => { struct Command { a: BTreeSet<u16> } };
     set_of_another_make: { struct Command { a: BTreeSet<u16> } } => { struct Command { a: HashSet<u16> } };
     element_more: { struct Command { a: (u8, u8) } } => { struct Command { a: (u8, u8, u8) } };
-    scale: { struct Command { #[idem(decimal(scale = 2))] a: Decimal } } =>
-        { struct Command { #[idem(decimal(scale = 3))] a: Decimal } };
-    scale_given: { struct Command { a: Decimal } } => { struct Command { #[idem(decimal(scale = 1))] a: Decimal } };
-    rounded: { struct Command { #[idem(decimal(scale = 2))] a: Decimal } } =>
-        { struct Command { #[idem(decimal(scale = 2, round = "half_even"))] a: Decimal } };
-    rounded_otherwise: { struct Command { #[idem(decimal(scale = 1, round = "half_up"))] a: Decimal } } =>
-        { struct Command { #[idem(decimal(scale = 1, round = "half_even"))] a: Decimal } };
+    scale: { struct Command { #[idem(decimal(scale = 2))] #[serde(deserialize_with = "exact::decimal")] a: Decimal } } =>
+        { struct Command { #[idem(decimal(scale = 3))] #[serde(deserialize_with = "exact::decimal")] a: Decimal } };
+    scale_given: { struct Command { #[serde(deserialize_with = "exact::decimal")] a: Decimal } } =>
+        { struct Command { #[idem(decimal(scale = 1))] #[serde(deserialize_with = "exact::decimal")] a: Decimal } };
+    rounded: { struct Command { #[idem(decimal(scale = 2))] #[serde(deserialize_with = "exact::decimal")] a: Decimal } } =>
+        { struct Command { #[idem(decimal(scale = 2, round = "half_even"))]
+          #[serde(deserialize_with = "exact::decimal")] a: Decimal } };
+    rounded_otherwise: { struct Command { #[idem(decimal(scale = 1, round = "half_up"))]
+          #[serde(deserialize_with = "exact::decimal")] a: Decimal } } =>
+        { struct Command { #[idem(decimal(scale = 1, round = "half_even"))]
+          #[serde(deserialize_with = "exact::decimal")] a: Decimal } };
     uppercase_removed: { struct Command { #[idem(uppercase)] a: String } } => { struct Command { a: String } };
     trimmed: { struct Command { a: Vec<String> } } => { struct Command { #[idem(trim)] a: Vec<String> } };
     verbatim: { struct Command { a: Option<String> } } => { struct Command { #[idem(verbatim)] a: Option<String> } };
