@@ -124,9 +124,9 @@ impl<'c> Shown<'c> {
 
     /// Where a member stands, and the shape of its text, which is the same whether it may be absent or not.
     fn member_value(&self, shape: &'c Shape) -> (&'c Shape, &'c Shape) {
-        match shape {
-            Shape::Optional(inner) => (shape, inner),
-            shape => (shape, shape),
+        match self.labels.resolve(shape) {
+            optional @ Shape::Optional(inner) => (optional, inner),
+            _ => (shape, shape),
         }
     }
 
@@ -194,24 +194,27 @@ impl<'c> Wanted<'_, 'c> {
     fn member(&mut self, path: &str, member: &'c Member) {
         let Member::Hashed { name, shape, default, .. } = member else { return };
         let path = below(path, &word(name));
-        match (shape, default) {
-            (Shape::Optional(inner), default) => {
+        match (self.labels.resolve(shape), default) {
+            (optional @ Shape::Optional(inner), default) => {
                 let given = if default.is_some() { "given, other than its default" } else { "given" };
-                self.want(Aspect::Given(shape), &path, given);
-                self.want(Aspect::Absent(shape), &path, "left out");
+                self.want(Aspect::Given(optional), &path, given);
+                self.want(Aspect::Absent(optional), &path, "left out");
                 self.shape(&path, inner);
             }
-            (shape, Some(_)) => {
+            (_, Some(_)) => {
                 self.want(Aspect::Given(shape), &path, "other than its default");
                 self.shape(&path, shape);
             }
-            (shape, None) => self.shape(&path, shape),
+            (_, None) => self.shape(&path, shape),
         }
     }
 
     fn want(&mut self, aspect: Aspect, path: &str, told: &str) {
         let path = if path.is_empty() { "command" } else { path };
-        self.aspects.push((aspect, format!("{path}: {told}")));
+        // A type that holds itself comes by again.
+        if self.aspects.iter().all(|(wanted, _)| *wanted != aspect) {
+            self.aspects.push((aspect, format!("{path}: {told}")));
+        }
     }
 }
 

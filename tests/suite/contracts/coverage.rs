@@ -141,6 +141,25 @@ fn a_value_equal_to_its_default_shows_nothing_but_the_default() {
 }
 
 #[test]
+fn a_newtype_of_an_option_is_one_even_where_it_holds_itself() {
+    #[derive(Canonical)]
+    struct Chain(Option<Box<Link>>);
+    #[derive(Canonical)]
+    struct Link {
+        next: Chain,
+    }
+    #[derive(IdempotentCommand)]
+    #[idem(operation = "chain", version = 1)]
+    struct Chained {
+        first: Chain,
+    }
+    let last = || Link { next: Chain(None) };
+    let covered = |first| Chained::contract().uncovered([&*Chained { first }.preimage()]);
+    assert_eq!(covered(Chain(Some(Box::new(last())))), [""; 0]);
+    assert_eq!(covered(Chain(None)), ["first: given"]);
+}
+
+#[test]
 fn blind_samples_fail_the_test_with_the_list() {
     let folder = Folder::new();
     folder.assert(Insta::Accepts, &[("least", &least())]).unwrap_err();
