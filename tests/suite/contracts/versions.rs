@@ -1,7 +1,5 @@
 //! Older versions: kept ones have their own files, dropped ones are told of.
 
-use std::convert::Infallible;
-
 use idem_core::IdempotentCommand;
 
 use super::folder::{Folder, Insta};
@@ -19,11 +17,9 @@ struct Refund {
     part: Option<u32>,
 }
 
-impl TryFrom<&Refund> for RefundV1 {
-    type Error = Infallible;
-
-    fn try_from(refund: &Refund) -> Result<Self, Infallible> {
-        Ok(Self { payment: refund.payment_id.clone() })
+impl From<&Refund> for RefundV1 {
+    fn from(refund: &Refund) -> Self {
+        Self { payment: refund.payment_id.clone() }
     }
 }
 
