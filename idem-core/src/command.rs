@@ -10,7 +10,7 @@ use envelope::write_envelope;
 pub use versions::__private;
 
 use crate::canonical::{Canonical, Shape, Shapes, Sink};
-use crate::contract::Contract;
+use crate::contract::{Contract, Contracted};
 use crate::hash::{CommandHash, FORM, Verdict};
 
 /// A request whose repetition must be recognised.
@@ -147,5 +147,11 @@ pub trait IdempotentCommand: Canonical {
     #[doc(hidden)]
     fn shape_at(_version: u32, shapes: &mut Shapes) -> Shape {
         Self::shape(shapes)
+    }
+}
+
+impl<C: IdempotentCommand + ?Sized> Contracted for C {
+    fn contracted() -> Contract {
+        C::contract()
     }
 }

@@ -1,10 +1,14 @@
 //! What decides a command's hash, as data and as one stable text.
 
+mod coverage;
+mod diff;
+mod labels;
 mod parse;
 mod text;
 
 use std::fmt;
 
+pub use diff::{Change, Effect, Rule};
 pub use parse::{ParseError, parse};
 #[cfg(feature = "snapshot")]
 pub(crate) use text::visible;
@@ -62,6 +66,18 @@ pub struct Contract {
     version: u32,
     form: u16,
     command: Shape,
+}
+
+/// What has a contract: every [`IdempotentCommand`](crate::IdempotentCommand).
+pub trait Contracted {
+    /// What decides its hash.
+    #[doc(hidden)]
+    fn contracted() -> Contract;
+}
+
+/// The contract of a command, at its present version.
+pub fn of<C: Contracted + ?Sized>() -> Contract {
+    C::contracted()
 }
 
 impl Contract {

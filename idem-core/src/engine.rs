@@ -6,6 +6,7 @@ mod call;
 mod claim;
 mod conduct;
 mod local;
+mod register;
 mod tell;
 mod transaction;
 
@@ -19,6 +20,7 @@ pub use builder::{ConfigError, EngineBuilder};
 pub use call::{Call, NotCalled};
 pub use claim::Claim;
 pub use local::LocalClaim;
+pub use register::RegisterError;
 pub use transaction::{Committed, NotCheckpointed, NotCommitted};
 
 use crate::calls::{CallClass, DownstreamKey, downstream_key};

@@ -53,7 +53,7 @@ pub use contract::Contract;
 pub use derive::{Canonical, IdempotentCommand};
 pub use engine::{
     Answer, Begin, Call, Claim, Committed, ConfigError, Engine, EngineBuilder, LocalClaim, NotCalled, NotCheckpointed,
-    NotCommitted, Original, Outcome,
+    NotCommitted, Original, Outcome, RegisterError,
 };
 pub use hash::{CommandHash, InvalidHash, Verdict};
 pub use key::{IdempotencyKey, InvalidKey, InvalidTenant, Scope, Tenant};
@@ -75,7 +75,7 @@ pub mod __private {
     pub use crate::command::IdempotentCommand;
     pub use crate::contract::Contract;
     #[cfg(feature = "snapshot")]
-    pub use crate::snapshot::{Snapshot, snapshot};
+    pub use crate::snapshot::assert_contract;
     #[cfg(feature = "snapshot")]
     pub use insta;
 }

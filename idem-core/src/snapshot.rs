@@ -1,18 +1,36 @@
 //! The contract of a command as a reviewed file. See [`assert_contract!`](crate::assert_contract).
 
-use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
-use std::path::{Path, PathBuf};
+mod drift;
+mod file;
+mod page;
+mod place;
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use drift::Finding;
+use file::Committed;
+use page::Page;
+use place::Place;
+
 use crate::command::IdempotentCommand;
-use crate::contract::visible;
 
 /// Asserts that a command's contract, and the hashes of samples, are the committed ones.
 ///
 /// One file for each operation and version, `<operation>.v<N>.snap`, in the `snapshots` folder beside the test: the
 /// contract's text, then each sample's preimage and hash. A change shows as a diff of it in `cargo insta review`.
-/// White space and look-alikes are escaped, so none can hide.
+/// White space and look-alikes are escaped, so none can hide. Older versions that the command keeps have their own
+/// files, with the samples that they can say.
+///
+/// A file that is missing or differs fails the test once, whatever insta is told: look at it, and commit it. A change
+/// that moves hashes is written with a `drift:` section at its top, and a file with such a section fails as well. To
+/// accept it is not enough; whoever means it takes the section out by hand.
+///
+/// Samples may be added. One that is taken away or edited is a drift too: give a new value a new label. What no sample
+/// shows could drift unseen, so the test fails with a list of it: each `Option` both ways, each variant, an element of
+/// each list and map, a value that differs from each default.
 ///
 /// ```
 /// use idem_core::{IdempotentCommand, assert_contract};
@@ -36,91 +54,95 @@ use crate::contract::visible;
 ///
 /// # Panics
 ///
-/// When the file differs, is missing, or two samples carry one label.
+/// With all that is wrong, each with its consequence and the way out.
 #[allow(clippy::test_attr_in_doctest)] // the example is the whole test, as it stands in an application
 #[macro_export]
 macro_rules! assert_contract {
-    ($command:ty, { $($label:expr => $sample:expr),* $(,)? }) => {{
-        let snapshot = $crate::__private::snapshot::<$command>(
+    ($command:ty, { $($label:expr => $sample:expr),* $(,)? }) => {
+        $crate::__private::assert_contract::<$command>(
             ::core::env!("CARGO_MANIFEST_DIR"),
             ::core::file!(),
             &[$(($label, &$sample)),*],
-        );
-        snapshot.settings().bind(|| $crate::__private::insta::assert_snapshot!(snapshot.name(), snapshot.text()));
-    }};
+            // Expanded in the test, where insta finds its workspace and the settings of it.
+            &|name, text| $crate::__private::insta::assert_snapshot!(name, text),
+        )
+    };
 }
 
-/// A contract's file as it should be.
+/// What [`assert_contract!`](crate::assert_contract) does.
+///
+/// The verdict is this function's own. insta writes what is to be reviewed and shows it; what it is told by its
+/// environment decides nothing.
 #[doc(hidden)]
-#[derive(Debug)]
-pub struct Snapshot {
-    folder: PathBuf,
-    name: String,
-    text: String,
+#[track_caller]
+pub fn assert_contract<C: IdempotentCommand>(
+    manifest: &str,
+    file: &str,
+    samples: &[(&str, &C)],
+    insta: &dyn Fn(&str, &str),
+) {
+    let place = Place::of(Path::new(manifest), Path::new(file), C::OPERATION);
+    let mut findings = Vec::new();
+    for version in (C::OLDEST..=C::VERSION).filter(|version| C::keeps(*version)) {
+        let Some(page) = Page::of(version, samples) else { continue };
+        refuse_second_text(&place.file(version), &page);
+        let committed = place.committed(version);
+        let finding = Finding::of(&page, &committed, &place);
+        let text = match (&finding, &committed) {
+            // Until somebody takes the section out, nothing writes over the file, and nothing deletes it either.
+            (_, Committed::Drifted(text)) => text.clone(),
+            (Some(finding), _) => format!("{}{page}", finding.section()),
+            (None, _) => page.to_string(),
+        };
+        let said = under_own_settings(&place, || insta(&place.name(version), &text));
+        findings.extend(finding.map(|finding| finding.to_string()).or(said));
+    }
+    for version in place.versions().into_iter().filter(|version| !C::keeps(*version)) {
+        // Named to insta, so that it does not delete the file as one that nobody asks for.
+        if let Committed::Read(file) = place.committed(version) {
+            under_own_settings(&place, || insta(&place.name(version), file.text()));
+        }
+        findings.push(drift::not_kept(&place, version, C::VERSION));
+    }
+    findings.extend(uncovered(samples));
+    assert!(findings.is_empty(), "{}", findings.join("\n\n"));
 }
 
-impl Snapshot {
-    /// insta settings of our own: a user's filters and redactions must not rewrite a hash.
-    pub fn settings(&self) -> insta::Settings {
-        let mut settings = insta::Settings::new();
-        settings.set_snapshot_path(&self.folder);
-        settings.set_prepend_module_to_snapshot(false);
-        settings.set_omit_expression(true);
-        settings
-    }
-
-    /// `create_payment.v1`
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The contract and the samples.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
+/// insta settings of our own: a user's filters and redactions must not rewrite a hash. Gives back what insta says
+/// where it fails.
+fn under_own_settings(place: &Place, run: impl FnOnce()) -> Option<String> {
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(place.folder());
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    // Caught, so that every file is looked at before the test ends.
+    let panic = catch_unwind(AssertUnwindSafe(|| settings.bind(run))).err()?;
+    Some(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "insta failed".to_owned()))
 }
 
-#[doc(hidden)]
-pub fn snapshot<C: IdempotentCommand>(manifest: &str, file: &str, samples: &[(&str, &C)]) -> Snapshot {
-    let name = format!("{}.v{}", C::OPERATION, C::VERSION);
-    let folder = folder_of(Path::new(manifest), Path::new(file)).join("snapshots");
-    let text = text(samples);
-    refuse_second_text(folder.join(&name), &text);
-    Snapshot { folder, name, text }
-}
-
-fn text<C: IdempotentCommand>(samples: &[(&str, &C)]) -> String {
-    let mut text = C::contract().to_string();
-    let mut labels = HashSet::new();
-    for (label, sample) in samples {
-        assert!(labels.insert(label), "two samples of `{}` are labelled {label:?}", C::OPERATION);
-        let label = visible(&serde_json::Value::from(*label).to_string());
-        // The file is the present version's, whatever new records are still written in.
-        let said = sample.preimage_at(C::VERSION).zip(sample.hash_at(C::VERSION));
-        let (preimage, hash) = said.expect("a command can be said in its own version");
-        let preimage = visible(&preimage);
-        write!(text, "\nsample {label}\n  preimage: {preimage}\n  hash: {hash}\n").expect("a String takes everything");
-    }
-    text
+fn uncovered<C: IdempotentCommand>(samples: &[(&str, &C)]) -> Option<String> {
+    let preimages: Vec<_> = samples.iter().filter_map(|(_, sample)| sample.preimage_at(C::VERSION)).collect();
+    let uncovered = C::contract().uncovered(preimages.iter().map(String::as_str));
+    let told = || {
+        format!(
+            "no sample of `{}` shows\n  {}\nWhat no sample shows can drift unseen: add samples, under new labels.",
+            C::OPERATION,
+            uncovered.join("\n  ")
+        )
+    };
+    (!uncovered.is_empty()).then(told)
 }
 
 /// Two tests that write one file would take turns in overwriting it.
-fn refuse_second_text(file: PathBuf, text: &str) {
-    static ASSERTED: Mutex<Option<HashMap<PathBuf, String>>> = Mutex::new(None);
+fn refuse_second_text(file: &Path, page: &Page) {
+    static ASSERTED: Mutex<Option<HashMap<std::path::PathBuf, String>>> = Mutex::new(None);
+    let text = page.to_string();
     let mut asserted = ASSERTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let first = asserted.get_or_insert_default().entry(file).or_insert_with(|| text.to_owned()).clone();
+    let first = asserted.get_or_insert_default().entry(file.to_owned()).or_insert_with(|| text.clone()).clone();
     drop(asserted);
     assert!(
         first == text,
         "one operation and version is asserted twice with different contents; give all samples in one \
          `assert_contract!`, and another operation another name\n--- first ---\n{first}\n--- now ---\n{text}"
     );
-}
-
-/// The folder of a source file. The compiler names it from the workspace's root, which lies at or above the manifest;
-/// where the test was started from does not matter.
-fn folder_of(manifest: &Path, file: &Path) -> PathBuf {
-    let root = manifest.ancestors().find(|root| root.join(file).exists());
-    let file = root.unwrap_or(manifest).join(file);
-    file.parent().map_or_else(|| manifest.to_owned(), Path::to_owned)
 }

@@ -6,6 +6,7 @@
 mod joining;
 mod memory;
 mod postgres;
+mod registering;
 mod sqlite;
 
 /// Runs one behaviour on a runtime of its own, as an application would.

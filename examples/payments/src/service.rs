@@ -62,6 +62,9 @@ pub enum StartError {
     /// The set-up.
     #[error("idem is set up wrongly")]
     Config(#[from] idem_core::ConfigError),
+    /// What this build hashes.
+    #[error("yesterday's retries would not be recognised")]
+    Contract(#[from] idem_core::RegisterError),
     /// The socket.
     #[error("{address} cannot be listened on")]
     Listen {
@@ -91,6 +94,8 @@ impl Service {
             .observer(MetricsObserver)
             .call::<CreatePayment>("charge", CallClass::Dedupes { retention: provider::RETENTION })
             .build()?;
+        // Before traffic is taken: the records in the store were written by a contract, maybe of another release.
+        idem.engine().register::<CreatePayment>().await?;
         let app = App {
             idem,
             ledger: Arc::new(Ledger::open(&data.join("payments.sqlite")).await?),

@@ -34,6 +34,17 @@ pub(super) fn write(contract: &Contract, f: &mut Formatter<'_>) -> fmt::Result {
     write_block(block, 1, f)
 }
 
+/// What stands for a shape on one line; parts that follow below are not in it.
+pub(super) fn line(shape: &Shape) -> String {
+    struct Line<'s>(&'s Shape);
+    impl fmt::Display for Line<'_> {
+        fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+            write_shape(self.0, f).map(|_| ())
+        }
+    }
+    Line(shape).to_string()
+}
+
 /// The shape inside a label.
 pub(super) fn own_shape(shape: &mut Shape) -> &mut Shape {
     match shape {
@@ -141,7 +152,7 @@ fn policy(denies_unknown: bool) -> &'static str {
 }
 
 /// A name as it is, or as a JSON string where it could be mistaken for something else.
-fn word(name: &str) -> String {
+pub(super) fn word(name: &str) -> String {
     let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
     if plain { name.into() } else { visible(&serde_json::Value::from(name).to_string()) }
 }

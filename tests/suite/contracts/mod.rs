@@ -1,7 +1,12 @@
 //! The contract: what a reviewer sees of a hash, and what cannot hide from them.
 
+mod coverage;
+mod diff;
+mod drift;
+mod folder;
 mod snapshot;
 mod text;
+mod versions;
 
 use std::collections::BTreeMap;
 

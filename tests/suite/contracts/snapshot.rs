@@ -4,7 +4,8 @@ use std::panic::catch_unwind;
 
 use idem_core::{IdempotentCommand, assert_contract};
 
-use super::{Item, Method, PlaceOrder, Sku, typical};
+use super::folder::{Folder, Insta};
+use super::{Category, Item, Method, PlaceOrder, Sku, typical};
 
 #[test]
 fn place_order_contract() {
@@ -20,7 +21,24 @@ fn place_order_contract() {
         },
         "split" => PlaceOrder { method: Method::Split(1, 2), note: Some(Some("  ".into())), ..typical() },
         "cash" => PlaceOrder { method: Method::Cash, parent: None, note: None, ..typical() },
+        "with all that may be left out" => PlaceOrder {
+            method: Method::Bank { iban: "NL91".into(), address: Some(Default::default()) },
+            parent: Some(Box::new(Category {
+                name: "books".into(),
+                parents: vec![Category { name: "goods".into(), parents: vec![] }],
+            })),
+            ..typical()
+        },
     });
+}
+
+#[test]
+fn a_users_own_settings_of_insta_change_nothing() {
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_suffix("mine");
+    settings.set_snapshot_path("elsewhere");
+    settings.set_prepend_module_to_snapshot(true);
+    settings.bind(place_order_contract);
 }
 
 fn message(run: impl FnOnce() + std::panic::UnwindSafe) -> String {
@@ -41,20 +59,20 @@ fn two_samples_of_one_label_fail() {
 fn one_name_asserted_twice_with_different_contents_fails() {
     macro_rules! ping {
         ($ty:ty, $v:expr) => {
-            || {
+            |folder: &Folder| {
                 #[derive(IdempotentCommand)]
                 #[idem(operation = "asserted_twice", version = 1)]
                 struct Ping {
                     v: $ty,
                 }
-                // Only what is asserted is looked at here, not the file.
-                idem_core::__private::snapshot(env!("CARGO_MANIFEST_DIR"), file!(), &[("one", &Ping { v: $v })]);
+                folder.assert_in_the_same_run(Insta::Accepts, &[("one", &Ping { v: $v })])
             }
         };
     }
-    ping!(u8, 1)();
-    ping!(u8, 1)();
-    let message = message(ping!(&'static str, "x"));
+    let folder = Folder::new();
+    ping!(u8, 1)(&folder).unwrap_err();
+    ping!(u8, 1)(&folder).unwrap();
+    let message = ping!(&'static str, "x")(&folder).unwrap_err();
     assert!(message.contains("asserted twice with different contents"), "{message}");
 }
 
@@ -66,16 +84,13 @@ fn white_space_and_look_alikes_cannot_hide() {
         #[idem(default = "web\r\n")]
         v: String,
     }
-    let shown = |v: &str| {
-        let file = format!("hiding {v:?}");
-        let snapshot = idem_core::__private::snapshot(&file, &file, &[("one", &Hiding { v: v.into() })]);
-        snapshot.text().to_owned()
-    };
     // insta compares without blanks at the ends of lines, and takes CRLF for LF: nothing of that kind is in the text.
     let contract = Hiding::contract().to_string();
     assert!(contract.contains(r#"v: text = "web\r\n""#), "{contract}");
     for hidden in ["web ", "web\n", "\nweb", "we\u{a0}b", "w\u{435}b", "we\u{200b}b", "web\u{2028}", "\u{7f}web"] {
-        let shown = shown(hidden);
+        let folder = Folder::new();
+        folder.assert(Insta::Accepts, &[("one", &Hiding { v: hidden.into() })]).unwrap_err();
+        let shown = folder.read("hiding.v1");
         assert!(shown.bytes().all(|b| matches!(b, b'\n' | b' '..=b'~')), "{shown}");
         assert!(shown.lines().all(|line| line.trim_end() == line), "{shown}");
         let preimage = shown.lines().find_map(|line| line.strip_prefix("  preimage: ")).unwrap();

@@ -13,6 +13,10 @@ mod conformance {
     idem_core::conformance!(crate::stores::block_on, async { (MemoryStore::new(), ()) });
 }
 
+mod registering {
+    crate::stores::registering::registering!(async { (idem_core::MemoryStore::new(), ()) });
+}
+
 joining!(Beside);
 
 /// A list beside the store; a transaction knows where its own is.

@@ -22,6 +22,10 @@ mod conformance {
     idem_core::conformance!(crate::stores::block_on, super::temporary());
 }
 
+mod registering {
+    crate::stores::registering::registering!(super::temporary());
+}
+
 /// A store in a database that is gone with the test.
 async fn temporary() -> (PgStore, Database) {
     let database = Cluster::shared().database().await;

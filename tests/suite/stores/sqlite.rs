@@ -14,6 +14,10 @@ mod conformance {
     idem_core::conformance!(crate::stores::block_on, super::temporary());
 }
 
+mod registering {
+    crate::stores::registering::registering!(super::temporary());
+}
+
 /// A store in a directory that is gone with the test.
 async fn temporary() -> (SqliteStore, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -39,6 +39,7 @@ pub(crate) struct FaultyStore {
     inner: Arc<dyn Store>,
     opaque: bool,
     faults: Arc<Mutex<VecDeque<(Request, Fails)>>>,
+    audits: Arc<Mutex<Vec<AuditEntry>>>,
     holds: Arc<Mutex<Vec<(Request, Hold)>>>,
 }
 
@@ -61,7 +62,13 @@ impl Hold {
 
 impl FaultyStore {
     pub(crate) fn over(store: impl Store + 'static) -> Self {
-        Self { inner: Arc::new(store), opaque: false, faults: Arc::default(), holds: Arc::default() }
+        Self {
+            inner: Arc::new(store),
+            opaque: false,
+            faults: Arc::default(),
+            holds: Arc::default(),
+            audits: Arc::default(),
+        }
     }
 
     /// One that does not say what it stands in front of.
@@ -90,6 +97,11 @@ impl FaultyStore {
         let mut holds = self.holds.lock().unwrap();
         let at = holds.iter().position(|(held, _)| *held == request)?;
         Some(holds.remove(at).1)
+    }
+
+    /// The rows that were written into the audit.
+    pub(crate) fn audits(&self) -> Vec<AuditEntry> {
+        self.audits.lock().unwrap().clone()
     }
 
     fn fault(&self, request: Request) -> Option<Fails> {
@@ -217,6 +229,7 @@ impl Keeping for FaultyStore {
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+        self.audits.lock().unwrap().push(entry.clone());
         self.inner.audit(entry).await
     }
 
