@@ -55,7 +55,9 @@
 /// | --- | --- |
 /// | `deny_unknown_fields` | `unknown fields: denied`; without, `not denied here`: a field ignored today may mean something after a deploy |
 /// | `flatten` on a field | `(flattened)`, and `not denied here` whatever the type says: serde does not support both |
-/// | `from`, `try_from` on the type | `not denied here`: the type that is read says for itself |
+/// | `from`, `try_from`, `transparent` on the type | `not denied here`: the type that is read says for itself |
+/// | `tag` without `content`, on an enum with unit or newtype variants | `not denied here` whatever the type says: serde passes over what it does not know beside a unit variant's tag, and what a newtype variant holds says for itself; write `Cash {}` for `Cash` |
+/// | `untagged` with newtype variants | `not denied here`: what they hold says for itself |
 /// | `skip`, `skip_deserializing` on a hashed field | `(not deserialized)`: right where your code fills it in, from the path or a header |
 /// | `untagged` | `(untagged)`: the first variant that fits is taken |
 /// | `other` on a variant | `(any other)`: every name that is not known is this one command |

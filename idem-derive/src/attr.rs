@@ -12,7 +12,7 @@ use syn::{Attribute, Expr, Lit, Type};
 pub(crate) use self::decimal::decimal_literal;
 use self::item::items;
 use self::read::{case, decimal, default, flag, once, path, previous, string, timestamp, version};
-pub(crate) use self::serde::{Wire, denies_unknown_fields};
+pub(crate) use self::serde::{Wire, denies_unknown_fields, passes_over_unknown_fields};
 use self::word::{Place, unknown};
 use crate::case::Case;
 use crate::ctxt::Ctxt;

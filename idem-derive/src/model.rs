@@ -6,7 +6,9 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Fields, Generics, Member, Type};
 
-use crate::attr::{FieldAttrs, Given, TypeAttrs, VariantAttrs, Wire, denies_unknown_fields};
+use crate::attr::{
+    FieldAttrs, Given, TypeAttrs, VariantAttrs, Wire, denies_unknown_fields, passes_over_unknown_fields,
+};
 use crate::ctxt::Ctxt;
 use crate::krate;
 
@@ -43,6 +45,8 @@ pub(crate) struct Variant<'a> {
     pub(crate) name: String,
     pub(crate) shape: Shape,
     pub(crate) wire: Option<Wire>,
+    /// Whether serde passes over members that it does not know, whatever the type says.
+    pub(crate) passes_over_unknown: bool,
     pub(crate) fields: Vec<Field<'a>>,
 }
 
@@ -87,11 +91,13 @@ impl<'a> Input<'a> {
                         let attrs = VariantAttrs::parse(ctxt, &variant.attrs);
                         let own = attrs.rename.as_ref().and_then(|given| given.value.clone());
                         let fields = fields(ctxt, &variant.fields, |name| name);
+                        let wire = Wire::parse(&variant.attrs).map(|(wire, _)| wire).or(untagged);
                         Variant {
                             ident: &variant.ident,
                             name: own.unwrap_or_else(|| rename(variant.ident.unraw().to_string())),
                             shape: shape(&variant.fields, &fields),
-                            wire: Wire::parse(&variant.attrs).map(|(wire, _)| wire).or(untagged),
+                            passes_over_unknown: passes_over_unknown_fields(&input.attrs, variant, wire),
+                            wire,
                             fields,
                         }
                     })
@@ -101,7 +107,11 @@ impl<'a> Input<'a> {
         };
         // serde leaves open what is refused of a type with flattened fields.
         let is_flattened = |field: &Field<'_>| matches!(field.wire, Some((Wire::Flattened, _)));
-        let denies_unknown = denies_unknown_fields(&input.attrs) && !body.fields().any(is_flattened);
+        let passes_over = match &body {
+            Body::OneOf(variants) => variants.iter().any(|variant| variant.passes_over_unknown),
+            _ => false,
+        };
+        let denies_unknown = denies_unknown_fields(&input.attrs) && !passes_over && !body.fields().any(is_flattened);
         Self { derive, ident: &input.ident, generics: &input.generics, attrs, denies_unknown, body }
     }
 
