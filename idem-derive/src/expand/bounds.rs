@@ -105,12 +105,11 @@ impl Bounds<'_> {
             }
             Some(DefaultValue::EmptyList(_)) if !is_list(ty) => {
                 let bound = parse_quote!(#ty: _idem::AcceptsDefault<_idem::EmptyList, #attributes>);
-                // Another name of a list, unless it is a parameter behind pointers.
-                let is_alias = |held: &Type| matches!(held, Type::Path(path) if path.path.segments.iter().any(|segment| !types_in(segment).is_empty()));
-                if is_alias(behind_pointers(ty)) {
-                    self.unknown.push(Unknown { ty: ty.clone(), attributes, bound })
+                // What has parameters may be another name of a list. A parameter itself is bounded as it is.
+                if is_made_of_types(behind_pointers(ty)) {
+                    self.unknown.push(Unknown { ty: ty.clone(), attributes, bound });
                 } else {
-                    self.add(bound)
+                    self.add(bound);
                 }
             }
             // A digest is of a whole list, and says nothing of its elements.
@@ -241,6 +240,10 @@ fn is_list(ty: &Type) -> bool {
         }
         _ => false,
     }
+}
+
+fn is_made_of_types(ty: &Type) -> bool {
+    matches!(ty, Type::Path(path) if path.path.segments.iter().any(|segment| !types_in(segment).is_empty()))
 }
 
 /// What may be absent, or is pointed to.
