@@ -38,6 +38,7 @@ impl<C, R> Idempotent<C, R> {
     /// }
     ///
     /// #[derive(serde::Deserialize, IdempotentCommand)]
+    /// #[serde(deny_unknown_fields)]
     /// #[idem(operation = "open_account", version = 1)]
     /// struct OpenAccount { holder: String }
     ///

@@ -38,6 +38,7 @@ use crate::state::{HasIdem, Idem};
 /// # use axum::{extract::State, response::Response, routing::post, Router};
 /// # use idem_axum::{Idem, Idempotent};
 /// # #[derive(serde::Deserialize, idem_core::IdempotentCommand)]
+/// # #[serde(deny_unknown_fields)]
 /// # #[idem(operation = "pay", version = 1)]
 /// # struct Pay { cents: u64 }
 /// async fn first(payment: Idempotent<Pay>, _: State<Idem>) -> Response {
@@ -50,6 +51,7 @@ use crate::state::{HasIdem, Idem};
 /// # use axum::{response::Response, routing::post, Json, Router};
 /// # use idem_axum::{Idem, Idempotent};
 /// # #[derive(serde::Deserialize, idem_core::IdempotentCommand)]
+/// # #[serde(deny_unknown_fields)]
 /// # #[idem(operation = "pay", version = 1)]
 /// # struct Pay { cents: u64 }
 /// async fn after_json(_: Json<u64>, payment: Idempotent<Pay>) -> Response {
@@ -65,6 +67,7 @@ use crate::state::{HasIdem, Idem};
 /// # use axum::{extract::State, response::Response, routing::post, Router};
 /// # use idem_axum::{Idem, Idempotent};
 /// # #[derive(serde::Deserialize, idem_core::IdempotentCommand)]
+/// # #[serde(deny_unknown_fields)]
 /// # #[idem(operation = "pay", version = 1)]
 /// # struct Pay { cents: u64 }
 /// async fn last(_: State<Idem>, payment: Idempotent<Pay>) -> Response {
@@ -132,6 +135,7 @@ impl<C, R> Idempotent<C, R> {
     /// use idem_core::IdempotentCommand;
     ///
     /// #[derive(serde::Deserialize, IdempotentCommand)]
+    /// #[serde(deny_unknown_fields)]
     /// #[idem(operation = "pay_out", version = 1)]
     /// struct PayOut { account: String }
     ///
@@ -178,6 +182,7 @@ impl<C, R> Idempotent<C, R> {
     /// use idem_core::IdempotentCommand;
     ///
     /// #[derive(serde::Deserialize, IdempotentCommand)]
+    /// #[serde(deny_unknown_fields)]
     /// #[idem(operation = "open_account", version = 1)]
     /// struct OpenAccount { holder: String }
     ///

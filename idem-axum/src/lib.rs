@@ -10,6 +10,7 @@
 //! use serde::Deserialize;
 //!
 //! #[derive(Deserialize, IdempotentCommand)]
+//! #[serde(deny_unknown_fields)]
 //! #[idem(operation = "create_payment", version = 1)]
 //! struct CreatePayment {
 //!     account_id: String,

@@ -95,6 +95,7 @@ impl Sink for Vec<u8> {
     note = "a struct or enum of yours: add `#[derive(Canonical)]` to it; its fields carry their own attributes",
     note = "a type of `chrono`, `time`, `jiff`, `uuid` or `serde_json`: switch on the feature of that name",
     note = "`uppercase`, `lowercase`, `trim` and `verbatim` are for text, `decimal(..)` for `Decimal`, `timestamp(..)` for instants, `unordered` for lists, `digest` for bytes; all but the last two reach into `Option`, `Vec`, `Box` and maps",
+    note = "attributes are named as the types they are: `decimal<2>` is `decimal(scale = 2)`, `timestamp<ms>` is `timestamp(precision = \"ms\")`, `none` is no attribute",
     note = "not part of what the client asks for (trace ids, clocks, secrets such as `SecretString`): `#[idem(exclude)]`"
 )]
 pub trait Canonical<A = none> {
@@ -147,6 +148,7 @@ pub mod __private {
         Composite, Object, OneOf, Parts, Tuple, Variant, shape, shape_at, write, write_value_at,
     };
     pub use super::default::{AcceptsDefault, DecimalLiteral, EmptyList, Single};
+    pub use super::forward::mark;
     pub use super::shape::Wire;
     pub use super::{Canonical, Shape, Shapes, Sink};
     pub use core::iter::Iterator;

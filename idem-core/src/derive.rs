@@ -44,6 +44,7 @@
 /// | `writes = N` | new records are written in the lowest version from N on that can say the command |
 /// | `allow_empty` | there is nothing to hash, on purpose |
 /// | `rename_all = "…"` | the case of canonical names, as in `snake_case`: of the fields of a struct, the variants of an enum |
+/// | `bound = "…"` | what stands behind `where` in the implementations, in the place of the [bounds](#generics) that the derive finds |
 /// | `crate = path` | where idem-core is, for crates that re-export it |
 ///
 /// # Beside serde
@@ -55,7 +56,9 @@
 /// | --- | --- |
 /// | `deny_unknown_fields` | `unknown fields: denied`; without, `not denied here`: a field ignored today may mean something after a deploy |
 /// | `flatten` on a field | `(flattened)`, and `not denied here` whatever the type says: serde does not support both |
-/// | `from`, `try_from` on the type | `not denied here`: the type that is read says for itself |
+/// | `from`, `try_from`, `transparent` on the type | `not denied here`: the type that is read says for itself |
+/// | `tag` without `content`, on an enum with unit or newtype variants | `not denied here` whatever the type says: serde passes over what it does not know beside a unit variant's tag, and what a newtype variant holds says for itself; write `Cash {}` for `Cash` |
+/// | `untagged` with newtype variants | `not denied here`: what they hold says for itself |
 /// | `skip`, `skip_deserializing` on a hashed field | `(not deserialized)`: right where your code fills it in, from the path or a header |
 /// | `untagged` | `(untagged)`: the first variant that fits is taken |
 /// | `other` on a variant | `(any other)`: every name that is not known is this one command |
@@ -83,6 +86,55 @@
 ///
 /// A default does not fill the field in: the handler still sees `None`. Nor does it make a field optional for serde: a
 /// plain `String` that may be left out needs `#[serde(default = "…")]` too.
+///
+/// # Generics
+///
+/// A parameter that is hashed has to have a canonical form; one that is not, or of which only an associated type is, asks
+/// for nothing. A type of yours with parameters is bounded as a whole, as in `Vec<Item<K>>: Canonical`, or not at all where
+/// its parameters have their bounds already. Where that is too little, as for the key of a map inside that type, say so
+/// on the struct: `where T: MapKey`. Where it is too much, and the compiler reports an "overflow" or a bound on what is
+/// not hashed, `bound` has the last word:
+///
+/// ```
+/// use idem_core::{Canonical, IdempotentCommand};
+///
+/// trait Bank {
+///     type Account;
+/// }
+///
+/// /// Each of the two holds the other, and hashes of the bank its accounts alone.
+/// #[derive(Canonical)]
+/// #[idem(bound = "B::Account: Canonical")]
+/// struct Order<B: Bank> {
+///     account: B::Account,
+///     parts: Vec<Part<B>>,
+/// }
+///
+/// #[derive(Canonical)]
+/// struct Part<B: Bank> {
+///     account: B::Account,
+///     within: Option<Box<Order<B>>>,
+/// }
+///
+/// # struct Ours;
+/// # impl Bank for Ours {
+/// #     type Account = u64;
+/// # }
+/// #[derive(IdempotentCommand)]
+/// #[idem(operation = "order", version = 1)]
+/// struct PlaceOrder {
+///     order: Order<Ours>,
+/// }
+///
+/// let order = Order { account: 1, parts: vec![Part { account: 2, within: None }] };
+/// assert_eq!(
+///     PlaceOrder { order }.preimage(),
+///     r#"["idem/1","order",1,{"order":{"account":"1","parts":[{"account":"2"}]}}]"#
+/// );
+/// ```
+///
+/// A newtype with a `bound` takes no attributes from the field that it stands in: two newtypes that hold each other
+/// need that, as `#[idem(bound = "")]` on one of them.
 ///
 /// # Versions
 ///

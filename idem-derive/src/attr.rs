@@ -7,12 +7,12 @@ mod serde;
 mod word;
 
 use proc_macro2::{Span, TokenStream};
-use syn::{Attribute, Expr, Lit, Type};
+use syn::{Attribute, Expr, Lit, Type, WherePredicate};
 
 pub(crate) use self::decimal::decimal_literal;
 use self::item::items;
-use self::read::{case, decimal, default, flag, once, path, previous, string, timestamp, version};
-pub(crate) use self::serde::{Wire, denies_unknown_fields};
+use self::read::{bound, case, decimal, default, flag, once, path, previous, string, timestamp, version};
+pub(crate) use self::serde::{Wire, denies_unknown_fields, passes_over_unknown_fields};
 use self::word::{Place, unknown};
 use crate::case::Case;
 use crate::ctxt::Ctxt;
@@ -33,7 +33,10 @@ pub(crate) struct TypeAttrs {
     pub(crate) previous: Option<Given<Type>>,
     pub(crate) allow_empty: Option<Given<()>>,
     pub(crate) rename_all: Option<Given<Case>>,
+    pub(crate) bound: Option<Given<Vec<WherePredicate>>>,
     pub(crate) krate: Option<Given<TokenStream>>,
+    /// Whether something here could not be read.
+    pub(crate) is_broken: bool,
 }
 
 /// The attributes of a variant.
@@ -59,6 +62,8 @@ pub(crate) struct FieldAttrs {
     pub(crate) timestamp: Option<Given<&'static str>>,
     pub(crate) unordered: Option<Given<()>>,
     pub(crate) with: Option<Given<TokenStream>>,
+    /// Whether something here could not be read.
+    pub(crate) is_broken: bool,
 }
 
 /// `decimal(scale = N, round = "…")`.
@@ -79,6 +84,7 @@ pub(crate) enum DefaultValue {
 
 impl TypeAttrs {
     pub(crate) fn parse(ctxt: &Ctxt, attrs: &[Attribute]) -> Self {
+        let errors = ctxt.count();
         let mut parsed = Self::default();
         for item in items(ctxt, attrs) {
             match item.word.as_str() {
@@ -89,12 +95,19 @@ impl TypeAttrs {
                 "previous" => once(ctxt, &mut parsed.previous, &item, previous),
                 "allow_empty" => once(ctxt, &mut parsed.allow_empty, &item, flag),
                 "rename_all" => once(ctxt, &mut parsed.rename_all, &item, case),
+                "bound" => once(ctxt, &mut parsed.bound, &item, bound),
                 "crate" => once(ctxt, &mut parsed.krate, &item, |ctxt, item| {
                     path(ctxt, item, "`crate` is the path of idem-core: `crate = my_sdk::idem`")
                 }),
-                _ => unknown(ctxt, &item.word, item.span, Place::Type),
+                // What was meant is not missing.
+                _ => match unknown(ctxt, &item.word, item.span, Place::Type) {
+                    Some("operation") => parsed.operation = Some(Given { span: item.span, value: None }),
+                    Some("version") => parsed.version = Some(Given { span: item.span, value: None }),
+                    _ => {}
+                },
             }
         }
+        parsed.is_broken = ctxt.count() > errors;
         parsed
     }
 }
@@ -105,7 +118,9 @@ impl VariantAttrs {
         for item in items(ctxt, attrs) {
             match item.word.as_str() {
                 "rename" => once(ctxt, &mut parsed.rename, &item, string),
-                _ => unknown(ctxt, &item.word, item.span, Place::Variant),
+                _ => {
+                    unknown(ctxt, &item.word, item.span, Place::Variant);
+                }
             }
         }
         parsed
@@ -114,6 +129,7 @@ impl VariantAttrs {
 
 impl FieldAttrs {
     pub(crate) fn parse(ctxt: &Ctxt, attrs: &[Attribute]) -> Self {
+        let errors = ctxt.count();
         let mut parsed = Self::default();
         for item in items(ctxt, attrs) {
             match item.word.as_str() {
@@ -133,9 +149,12 @@ impl FieldAttrs {
                 "with" => once(ctxt, &mut parsed.with, &item, |ctxt, item| {
                     path(ctxt, item, "`with` is the path of a rule of your own: `with = \"money::Cents\"`")
                 }),
-                _ => unknown(ctxt, &item.word, item.span, Place::Field),
+                _ => {
+                    unknown(ctxt, &item.word, item.span, Place::Field);
+                }
             }
         }
+        parsed.is_broken = ctxt.count() > errors;
         parsed
     }
 }

@@ -8,7 +8,7 @@ use proc_macro2::Span;
 
 use crate::attr::{Wire, decimal_literal};
 use crate::ctxt::Ctxt;
-use crate::model::{Body, Derive, Field, Input, Shape};
+use crate::model::{Body, Derive, Field, Input, Shape, is_called_phantom, said};
 
 pub(crate) fn check(ctxt: &Ctxt, input: &Input<'_>) {
     check_not_a_union(ctxt, input);
@@ -107,10 +107,18 @@ fn check_something_to_hash(ctxt: &Ctxt, input: &Input<'_>) {
     if input.derive != Derive::Command || input.attrs.allow_empty.is_some() {
         return;
     }
-    let counts = |fields: &[Field<'_>]| fields.iter().any(|field| !field.is_excluded() && field.attrs.until.is_none());
+    // What could not be read may be what is missing here.
+    if input.attrs.is_broken || input.body.fields().any(|field| field.attrs.is_broken) {
+        return;
+    }
+    let counts = |fields: &[Field<'_>]| {
+        fields.iter().any(|field| field.is_hashed() && field.attrs.until.is_none() && !is_called_phantom(field.ty))
+    };
     let is_empty = match &input.body {
         Body::Object(fields) | Body::Tuple(fields) | Body::Newtype(fields) => !counts(fields),
-        Body::OneOf(_) | Body::Union(_) => false,
+        // The name of the only variant tells nothing.
+        Body::OneOf(variants) => matches!(variants.as_slice(), [only] if !counts(&only.fields)),
+        Body::Union(_) => false,
     };
     if is_empty {
         ctxt.error(
@@ -131,7 +139,10 @@ fn check_names_are_unique(ctxt: &Ctxt, input: &Input<'_>) {
             }
         }
     };
-    let members = |fields: &[Field<'_>]| unique(&mut fields.iter().map(|field| (field.name.as_str(), field.span)));
+    let is_named = |field: &&Field<'_>| field.attrs.rename.as_ref().is_none_or(|given| given.value.is_some());
+    let members = |fields: &[Field<'_>]| {
+        unique(&mut fields.iter().filter(is_named).map(|field| (field.name.as_str(), field.span)));
+    };
     match &input.body {
         Body::Object(fields) => members(fields),
         Body::OneOf(variants) => {
@@ -147,9 +158,9 @@ fn check_excluded_alone(ctxt: &Ctxt, field: &Field<'_>) {
     if !field.is_excluded() {
         return;
     }
-    let default = field.attrs.default.as_ref().map(|given| ("default", given.span));
-    let until = field.attrs.until.as_ref().map(|given| ("until", given.span));
-    for (word, span) in field.rules().into_iter().chain(default).chain(until) {
+    let attrs = &field.attrs;
+    let others = [said("default", &attrs.default), said("until", &attrs.until)];
+    for (word, span) in field.rules().into_iter().chain(others.into_iter().flatten()) {
         ctxt.error(span, format!("`{word}` has no effect on an excluded field; take one of the two out"));
     }
 }
@@ -176,8 +187,10 @@ fn check_rules_agree(ctxt: &Ctxt, field: &Field<'_>) {
 
 /// What a rule of the user's own makes of a default is not known here.
 fn check_no_default_under_with(ctxt: &Ctxt, field: &Field<'_>) {
-    if let (Some(_), Some(given)) = (&field.attrs.with, &field.attrs.default) {
-        ctxt.error(given.span, "`default` does not go with `with`; use an `Option` without a default");
+    if field.attrs.with.is_some()
+        && let Some((_, span)) = said("default", &field.attrs.default)
+    {
+        ctxt.error(span, "`default` does not go with `with`; use an `Option` without a default");
     }
 }
 
@@ -202,14 +215,14 @@ fn check_only_members_have_names_and_defaults(ctxt: &Ctxt, input: &Input<'_>) {
         Body::Object(_) | Body::Union(_) => Vec::new(),
     };
     for field in rows.into_iter().flatten() {
-        if let Some(given) = &field.attrs.default {
-            ctxt.error(given.span, "a default needs a member that can be left out; give the field a name");
+        if let Some((_, span)) = said("default", &field.attrs.default) {
+            ctxt.error(span, "a default needs a member that can be left out; give the field a name");
         }
-        if let Some(given) = &field.attrs.rename {
-            ctxt.error(given.span, "a field without a name is known by its place; give it a name to rename it");
+        if let Some((_, span)) = said("rename", &field.attrs.rename) {
+            ctxt.error(span, "a field without a name is known by its place; give it a name to rename it");
         }
         if let Some((Wire::NotDeserialized, span)) = field.wire
-            && !field.is_excluded()
+            && field.is_hashed()
         {
             ctxt.error(
                 span,
@@ -217,11 +230,8 @@ fn check_only_members_have_names_and_defaults(ctxt: &Ctxt, input: &Input<'_>) {
                  it a name, which the contract can tell",
             );
         }
-        if let Some(given) = &field.attrs.until {
-            ctxt.error(
-                given.span,
-                "a field without a name cannot go: those behind it would move; keep it in `previous`",
-            );
+        if let Some((_, span)) = said("until", &field.attrs.until) {
+            ctxt.error(span, "a field without a name cannot go: those behind it would move; keep it in `previous`");
         }
     }
 }

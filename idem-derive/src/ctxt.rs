@@ -26,6 +26,11 @@ impl Ctxt {
         }
     }
 
+    /// How many mistakes were found until now.
+    pub(crate) fn count(&self) -> usize {
+        self.errors.borrow().as_ref().map_or(0, Vec::len)
+    }
+
     pub(crate) fn check(self) -> Result<(), Vec<syn::Error>> {
         let errors = self.errors.borrow_mut().take().unwrap_or_default();
         if errors.is_empty() { Ok(()) } else { Err(errors) }

@@ -1,5 +1,6 @@
 //! Writes the implementations.
 
+mod bounds;
 mod command;
 mod key;
 mod newtype;
@@ -7,18 +8,19 @@ mod newtype;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{GenericParam, Generics, WherePredicate, parse_quote};
+use syn::{GenericParam, Generics, parse_quote};
 
+use self::bounds::bounds;
 use crate::attr::{DefaultValue, Wire, decimal_literal};
-use crate::model::{Body, Derive, Field, Input, Shape, Variant, mentions};
+use crate::model::{Body, Derive, Field, Input, Shape, Variant};
 
 pub(crate) fn expand(input: &Input<'_>) -> TokenStream {
     let value = match &input.body {
         Body::Object(fields) => composite(input, quote!(Object), object_parts(fields, Projection::Struct)),
         Body::Tuple(fields) => composite(input, quote!(Tuple), tuple_parts(fields, Projection::Struct)),
         Body::OneOf(variants) => composite(input, quote!(OneOf), one_of_parts(variants)),
-        Body::Newtype(fields) => match fields.iter().find(|field| !field.is_excluded()) {
-            Some(field) => newtype::newtype(input, field),
+        Body::Newtype(fields) => match fields.iter().find(|field| field.is_hashed()) {
+            Some(field) => newtype::newtype(input, field, marks(fields)),
             None => TokenStream::new(),
         },
         Body::Union(_) => TokenStream::new(),
@@ -36,7 +38,7 @@ pub(crate) fn stub(input: &Input<'_>, errors: Vec<syn::Error>) -> TokenStream {
         return quote!(#(#errors)*);
     }
     let ident = input.ident;
-    let (_, types, clause) = input.generics.split_for_impl();
+    let (impls, types, clause) = input.generics.split_for_impl();
     let any_attributes = with_parameter(input.generics, "__A");
     let (any_attributes, ..) = any_attributes.split_for_impl();
     let any_default = with_parameter(&with_parameter(input.generics, "__D"), "__A");
@@ -58,8 +60,19 @@ pub(crate) fn stub(input: &Input<'_>, errors: Vec<syn::Error>) -> TokenStream {
 
         #[automatically_derived]
         impl #any_attributes _idem::Single<__A> for #ident #types #clause {}
+
+        #[automatically_derived]
+        impl #impls _idem::MapKey for #ident #types #clause {
+            fn class() -> _idem::Cow<'static, _idem::str> {
+                _idem::Cow::Borrowed("")
+            }
+
+            fn with_text<__R>(&self, __read: impl _idem::FnOnce(&_idem::str) -> __R) -> __R {
+                __read("")
+            }
+        }
     };
-    let scope = in_own_scope(input, value, command::plain(input, input.generics));
+    let scope = in_own_scope(input, value, command::stub(input));
     quote!(#(#errors)* #scope)
 }
 
@@ -165,9 +178,12 @@ fn object_parts(fields: &[Field<'_>], projection: Projection<'_>) -> TokenStream
             let attributes = attributes(field);
             let get = projection.get(field, span);
             let member = match default(field) {
-                Some(default) => quote_spanned! {span=>
-                    __parts.member_or::<#attributes, #ty, _>(#name, #get, || #default);
-                },
+                Some(default) => {
+                    let given = default_type(field);
+                    quote_spanned! {span=>
+                        __parts.member_or::<#attributes, #ty, #given>(#name, #get, || #default);
+                    }
+                }
                 None => quote_spanned!(span=> __parts.member::<#attributes, #ty>(#name, #get);),
             };
             let wire = field.wire.map(|(wire, _)| wire_note(wire));
@@ -187,8 +203,21 @@ fn object_parts(fields: &[Field<'_>], projection: Projection<'_>) -> TokenStream
 }
 
 fn tuple_parts(fields: &[Field<'_>], projection: Projection<'_>) -> TokenStream {
-    let hashed = fields.iter().filter(|field| !field.is_excluded());
-    hashed.map(|field| row_part(field, "element", &projection)).collect()
+    let marks = marks(fields);
+    let hashed = fields.iter().filter(|field| field.is_hashed());
+    let parts: TokenStream = hashed.map(|field| row_part(field, "element", &projection)).collect();
+    quote!(#marks #parts)
+}
+
+/// Makes the compiler check that what is called `PhantomData` is it.
+fn marks(fields: &[Field<'_>]) -> TokenStream {
+    let marks = fields.iter().filter(|field| field.is_mark);
+    marks
+        .map(|field| {
+            let ty = field.ty;
+            quote_spanned!(generated(ty.span())=> _idem::mark::<#ty>();)
+        })
+        .collect()
 }
 
 fn one_of_parts(variants: &[Variant<'_>]) -> TokenStream {
@@ -204,8 +233,10 @@ fn one_of_parts(variants: &[Variant<'_>]) -> TokenStream {
             let (shape, parts) = match variant.shape {
                 Shape::Unit => (quote!(Unit), TokenStream::new()),
                 Shape::Newtype => {
-                    let held = variant.fields.iter().filter(|field| !field.is_excluded());
-                    (quote!(Newtype), held.map(|field| row_part(field, "inner", &projection)).collect())
+                    let marks = marks(&variant.fields);
+                    let held = variant.fields.iter().filter(|field| field.is_hashed());
+                    let held: TokenStream = held.map(|field| row_part(field, "inner", &projection)).collect();
+                    (quote!(Newtype), quote!(#marks #held))
                 }
                 Shape::Tuple => (quote!(Tuple), tuple_parts(&variant.fields, projection)),
                 Shape::Object => (quote!(Object), object_parts(&variant.fields, projection)),
@@ -251,6 +282,12 @@ fn row_part(field: &Field<'_>, method: &str, projection: &Projection<'_>) -> Tok
 
 /// The field's attributes as a type, by the words the user wrote.
 fn attributes(field: &Field<'_>) -> TokenStream {
+    let each = attributes_of_each(field);
+    if field.attrs.unordered.is_some() { quote!(_idem::unordered<#each>) } else { each }
+}
+
+/// The same of the elements, where the field is a list without an order.
+fn attributes_of_each(field: &Field<'_>) -> TokenStream {
     let attrs = &field.attrs;
     let rules = field.rules().into_iter().filter(|(word, _)| *word != "unordered").map(|(word, _)| {
         if word == "with" {
@@ -270,12 +307,11 @@ fn attributes(field: &Field<'_>) -> TokenStream {
         quote!(_idem::#word #decimal #precision)
     });
     let rules: Vec<_> = rules.collect();
-    let each = match rules.as_slice() {
+    match rules.as_slice() {
         [] => quote!(_idem::none),
         [rule] => rule.clone(),
         rules => quote!((#(#rules),*)),
-    };
-    if attrs.unordered.is_some() { quote!(_idem::unordered<#each>) } else { each }
+    }
 }
 
 fn default(field: &Field<'_>) -> Option<TokenStream> {
@@ -295,41 +331,14 @@ fn default(field: &Field<'_>) -> Option<TokenStream> {
     })
 }
 
-/// The type's own generics, with a bound for each field whose type depends on them.
-fn bounds(input: &Input<'_>) -> Generics {
-    let mut generics = input.generics.clone();
-    let fields = input.body.fields().filter(|field| !field.is_excluded());
-    for field in fields.filter(|field| mentions_parameter(input.generics, field.ty)) {
-        let ty = field.ty;
-        let attributes = attributes(field);
-        let mut add = |bound: WherePredicate| generics.make_where_clause().predicates.push(bound);
-        if mentions(ty, &|found| found == input.ident || found == "Self") {
-            // A bound on the type itself would ask for what is being implemented.
-            for parameter in input.generics.type_params().map(|parameter| &parameter.ident) {
-                if mentions(ty, &|found| found == parameter) {
-                    add(parse_quote!(#parameter: _idem::Canonical<#attributes>));
-                }
-            }
-            continue;
-        }
-        match field.attrs.default.as_ref().and_then(|given| given.value.as_ref()) {
-            Some(DefaultValue::Literal(syn::Lit::Str(_))) if field.attrs.decimal.is_none() => {
-                add(parse_quote!(for<'__any> #ty: _idem::AcceptsDefault<&'__any _idem::str, #attributes>));
-            }
-            Some(DefaultValue::EmptyList(_)) => {
-                add(parse_quote!(#ty: _idem::AcceptsDefault<_idem::EmptyList, #attributes>))
-            }
-            Some(_) if field.attrs.decimal.is_some() => {
-                add(parse_quote!(#ty: _idem::AcceptsDefault<_idem::DecimalLiteral, #attributes>));
-            }
-            _ => add(parse_quote!(#ty: _idem::Canonical<#attributes>)),
-        }
+/// The type of what stands after `default =`, where it is one of idem's own: a field that does not take it says why. Of
+/// others the compiler says what the field takes.
+fn default_type(field: &Field<'_>) -> TokenStream {
+    match field.attrs.default.as_ref().and_then(|given| given.value.as_ref()) {
+        _ if field.attrs.decimal.is_some() => quote!(_idem::DecimalLiteral),
+        Some(DefaultValue::EmptyList(_)) => quote!(_idem::EmptyList),
+        _ => quote!(_),
     }
-    generics
-}
-
-fn mentions_parameter(generics: &Generics, ty: &syn::Type) -> bool {
-    generics.type_params().any(|parameter| mentions(ty, &|found| *found == parameter.ident))
 }
 
 /// The generics with one more type parameter.

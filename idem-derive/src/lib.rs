@@ -15,7 +15,7 @@ mod model;
 mod tests;
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
-use syn::DeriveInput;
+use syn::{DeriveInput, Meta};
 
 use crate::ctxt::Ctxt;
 use crate::model::{Derive, Input};
@@ -34,11 +34,10 @@ pub fn derive_canonical(input: proc_macro::TokenStream) -> proc_macro::TokenStre
 
 fn derive(tokens: TokenStream, derive: Derive) -> TokenStream {
     let ctxt = Ctxt::new();
+    let mut taken = Vec::new();
     let input = syn::parse2::<DeriveInput>(tokens.clone()).or_else(|error| {
         // An attribute that is still being typed is no reason for an editor to lose the implementation.
-        let readable = syn::parse2(without_idem(tokens)).map_err(|_| error.clone());
-        ctxt.syn(error);
-        readable
+        syn::parse2(without_idem(tokens, &mut taken)).map_err(|_| error)
     });
     let input = match input {
         Ok(input) => input,
@@ -48,25 +47,32 @@ fn derive(tokens: TokenStream, derive: Derive) -> TokenStream {
             return error.into_compile_error();
         }
     };
+    for attribute in taken.iter().filter(|attribute| syn::parse2::<Meta>(attribute.stream()).is_err()) {
+        ctxt.error(attribute.span(), "an idem attribute says what it is in brackets, such as `#[idem(exclude)]`");
+    }
     let model = Input::from_syn(&ctxt, derive, &input);
-    check::check(&ctxt, &model);
+    // What was taken out may be what is missing.
+    if taken.is_empty() {
+        check::check(&ctxt, &model);
+    }
     match ctxt.check() {
         Ok(()) => expand::expand(&model),
         Err(errors) => expand::stub(&model, errors),
     }
 }
 
-/// The item without its `#[idem …]` attributes.
-fn without_idem(tokens: TokenStream) -> TokenStream {
+/// The item without its `#[idem …]` attributes, which are put into `taken`.
+fn without_idem(tokens: TokenStream, taken: &mut Vec<Group>) -> TokenStream {
     let mut kept: Vec<TokenTree> = Vec::new();
     for token in tokens {
         let is_after_pound = matches!(kept.last(), Some(TokenTree::Punct(pound)) if pound.as_char() == '#');
         match token {
             TokenTree::Group(group) if is_after_pound && group.delimiter() == Delimiter::Bracket && is_idem(&group) => {
                 kept.pop();
+                taken.push(group);
             }
             TokenTree::Group(group) => {
-                let mut inner = Group::new(group.delimiter(), without_idem(group.stream()));
+                let mut inner = Group::new(group.delimiter(), without_idem(group.stream(), taken));
                 inner.set_span(group.span());
                 kept.push(inner.into());
             }

@@ -6,7 +6,9 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Fields, Generics, Member, Type};
 
-use crate::attr::{FieldAttrs, Given, TypeAttrs, VariantAttrs, Wire, denies_unknown_fields};
+use crate::attr::{
+    FieldAttrs, Given, TypeAttrs, VariantAttrs, Wire, denies_unknown_fields, passes_over_unknown_fields,
+};
 use crate::ctxt::Ctxt;
 use crate::krate;
 
@@ -43,6 +45,8 @@ pub(crate) struct Variant<'a> {
     pub(crate) name: String,
     pub(crate) shape: Shape,
     pub(crate) wire: Option<Wire>,
+    /// Whether serde passes over members that it does not know, whatever the type says.
+    pub(crate) passes_over_unknown: bool,
     pub(crate) fields: Vec<Field<'a>>,
 }
 
@@ -63,6 +67,10 @@ pub(crate) struct Field<'a> {
     pub(crate) wire: Option<(Wire, Span)>,
     pub(crate) ty: &'a Type,
     pub(crate) span: Span,
+    /// Whether it is a `PhantomData` in a row, going by the name: how many fields a row has decides what it is. The
+    /// expansion makes the compiler check that the name tells the truth. Fields with names need no such thing: a member
+    /// of that type is left out because it says so itself.
+    pub(crate) is_mark: bool,
 }
 
 impl<'a> Input<'a> {
@@ -87,11 +95,13 @@ impl<'a> Input<'a> {
                         let attrs = VariantAttrs::parse(ctxt, &variant.attrs);
                         let own = attrs.rename.as_ref().and_then(|given| given.value.clone());
                         let fields = fields(ctxt, &variant.fields, |name| name);
+                        let wire = Wire::parse(&variant.attrs).map(|(wire, _)| wire).or(untagged);
                         Variant {
                             ident: &variant.ident,
                             name: own.unwrap_or_else(|| rename(variant.ident.unraw().to_string())),
                             shape: shape(&variant.fields, &fields),
-                            wire: Wire::parse(&variant.attrs).map(|(wire, _)| wire).or(untagged),
+                            passes_over_unknown: passes_over_unknown_fields(&input.attrs, variant, wire),
+                            wire,
                             fields,
                         }
                     })
@@ -101,7 +111,11 @@ impl<'a> Input<'a> {
         };
         // serde leaves open what is refused of a type with flattened fields.
         let is_flattened = |field: &Field<'_>| matches!(field.wire, Some((Wire::Flattened, _)));
-        let denies_unknown = denies_unknown_fields(&input.attrs) && !body.fields().any(is_flattened);
+        let passes_over = match &body {
+            Body::OneOf(variants) => variants.iter().any(|variant| variant.passes_over_unknown),
+            _ => false,
+        };
+        let denies_unknown = denies_unknown_fields(&input.attrs) && !passes_over && !body.fields().any(is_flattened);
         Self { derive, ident: &input.ident, generics: &input.generics, attrs, denies_unknown, body }
     }
 
@@ -144,37 +158,45 @@ impl Field<'_> {
         self.attrs.exclude.is_some()
     }
 
+    /// Whether its value is part of the hash.
+    pub(crate) fn is_hashed(&self) -> bool {
+        !self.is_excluded() && !self.is_mark
+    }
+
     /// The last version that the field was part of.
     pub(crate) fn until(&self) -> Option<u32> {
         self.attrs.until.as_ref()?.value
     }
 
-    /// The attributes that decide how the value is written, by the words the user wrote.
+    /// The attributes that decide how the value is written, by the words the user wrote. One that could not be read is
+    /// none: that was reported.
     pub(crate) fn rules(&self) -> Vec<(&'static str, Span)> {
         let attrs = &self.attrs;
-        let flag = |word, given: &Option<Given<()>>| given.as_ref().map(|given| (word, given.span));
         let rules = [
-            attrs.decimal.as_ref().map(|given| ("decimal", given.span)),
-            flag("trim", &attrs.trim),
-            flag("uppercase", &attrs.uppercase),
-            flag("lowercase", &attrs.lowercase),
-            flag("verbatim", &attrs.verbatim),
-            flag("float", &attrs.float),
-            flag("digest", &attrs.digest),
-            attrs.timestamp.as_ref().map(|given| ("timestamp", given.span)),
-            attrs.with.as_ref().map(|given| ("with", given.span)),
-            flag("unordered", &attrs.unordered),
+            said("decimal", &attrs.decimal),
+            said("trim", &attrs.trim),
+            said("uppercase", &attrs.uppercase),
+            said("lowercase", &attrs.lowercase),
+            said("verbatim", &attrs.verbatim),
+            said("float", &attrs.float),
+            said("digest", &attrs.digest),
+            said("timestamp", &attrs.timestamp),
+            said("with", &attrs.with),
+            said("unordered", &attrs.unordered),
         ];
         rules.into_iter().flatten().collect()
     }
 }
 
-/// The fields that are part of the type's data. `PhantomData` is none of it, whatever it is called for.
+/// A word and its place, if what it says could be read.
+pub(crate) fn said<T>(word: &'static str, given: &Option<Given<T>>) -> Option<(&'static str, Span)> {
+    given.as_ref().filter(|given| given.value.is_some()).map(|given| (word, given.span))
+}
+
 fn fields<'a>(ctxt: &Ctxt, fields: &'a Fields, rename: impl Fn(String) -> String) -> Vec<Field<'a>> {
     fields
         .iter()
         .enumerate()
-        .filter(|(_, field)| !is_phantom(&field.ty))
         .map(|(index, field)| {
             let attrs = FieldAttrs::parse(ctxt, &field.attrs);
             let own = attrs.rename.as_ref().and_then(|given| given.value.clone());
@@ -184,7 +206,8 @@ fn fields<'a>(ctxt: &Ctxt, fields: &'a Fields, rename: impl Fn(String) -> String
             };
             let span = field.ident.as_ref().map_or_else(|| field.ty.span(), Ident::span);
             let wire = Wire::parse(&field.attrs);
-            Field { member, name: own.unwrap_or(name), attrs, wire, ty: &field.ty, span }
+            let is_mark = field.ident.is_none() && attrs.exclude.is_none() && is_called_phantom(&field.ty);
+            Field { member, name: own.unwrap_or(name), attrs, wire, ty: &field.ty, span, is_mark }
         })
         .collect()
 }
@@ -193,16 +216,16 @@ fn shape(declared: &Fields, fields: &[Field<'_>]) -> Shape {
     match declared {
         Fields::Unit => Shape::Unit,
         Fields::Named(_) => Shape::Object,
-        Fields::Unnamed(_) if fields.iter().filter(|field| !field.is_excluded()).count() == 1 => Shape::Newtype,
+        Fields::Unnamed(_) if fields.iter().filter(|field| field.is_hashed()).count() == 1 => Shape::Newtype,
         Fields::Unnamed(_) => Shape::Tuple,
     }
 }
 
-fn is_phantom(ty: &Type) -> bool {
+pub(crate) fn is_called_phantom(ty: &Type) -> bool {
     match ty {
         Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == "PhantomData"),
-        Type::Group(group) => is_phantom(&group.elem),
-        Type::Paren(paren) => is_phantom(&paren.elem),
+        Type::Group(group) => is_called_phantom(&group.elem),
+        Type::Paren(paren) => is_called_phantom(&paren.elem),
         _ => false,
     }
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::Visit;
 use syn::{UseTree, Visibility};
 
-/// Each module and all that stands above it and that it may use. A module may name only modules above it, so there is
-/// no cycle.
+/// Each module and all that stands above it and that it uses. A module may name only modules above it, so there is no
+/// cycle; and each arrow is there because it is used.
 #[rustfmt::skip] // a table: one row a module
 const ARROWS: [(&str, &[&str]); 23] = [
     ("canonical", &[]),
@@ -18,23 +19,23 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("hash", &["canonical"]),
     ("contract", &["canonical", "hash"]),
     ("command", &["canonical", "contract", "hash"]),
-    ("snapshot", &["canonical", "command", "contract", "hash"]),
+    ("snapshot", &["command", "contract"]),
     ("calls", &["key"]),
     ("record", &["key", "hash", "calls"]),
     ("rules", &["record"]),
     ("decide", &["record", "hash", "calls", "rules"]),
-    ("store", &["record", "key", "hash", "calls", "contract"]),
+    ("store", &["record", "key", "hash", "calls"]),
     ("transition", &["record", "calls", "store"]),
     ("memory", &["key", "record", "clock", "store", "transition"]),
     ("reply", &["record", "decide"]),
     ("heartbeat", &["record", "rules", "store"]),
     ("events", &["record", "store"]),
     ("reconciler", &["record", "calls", "rules", "decide", "store", "reply"]),
-    ("engine", &["key", "clock", "hash", "contract", "command", "calls", "record", "rules", "decide", "store",
-        "transition", "reply", "heartbeat", "events", "reconciler"]),
+    ("engine", &["key", "clock", "hash", "command", "calls", "record", "rules", "decide", "store", "reply", "heartbeat",
+        "events", "reconciler"]),
     ("recovery", &["engine", "record", "calls", "rules", "decide", "store", "events", "reconciler"]),
     ("retention", &["engine", "store", "events"]),
-    ("worker", &["engine", "events", "recovery", "retention"]),
+    ("worker", &["engine", "events", "retention"]),
 ];
 
 /// Modules that stand beside the path and may look at all of it.
@@ -45,7 +46,7 @@ fn modules_use_only_what_is_below_them() {
     let sources = rust_files(&root().join("idem-core/src"));
     let mut wrong = Vec::new();
     for file in &sources {
-        wrong.extend(upward(&module_of(file), &fs::read_to_string(file).unwrap()));
+        wrong.extend(upward(&module_path(file).join("/"), &fs::read_to_string(file).unwrap()));
     }
     assert!(wrong.is_empty(), "imports against the arrows:\n{}", wrong.join("\n"));
     assert!(sources.len() > 15, "only {} files were read", sources.len());
@@ -58,6 +59,32 @@ fn a_planted_upward_import_is_found() {
     assert_eq!(upward("key", "pub(crate) fn f(x: crate::store::Seen) {}"), ["key -> store"]);
     assert_eq!(upward("unheard_of", ""), ["unheard_of is in no row of the table"]);
     assert!(upward("record", "use crate::key::Scope; use std::fmt;").is_empty());
+    // Through the parents, from a file of its own and from modules inside it.
+    assert_eq!(upward("hash/state", "use super::super::record::Fence; use super::CommandHash;"), ["hash -> record"]);
+    assert_eq!(upward("hash", "use super::{record, canonical};"), ["hash -> record"]);
+    assert_eq!(
+        upward("hash", "mod a { mod b { fn f(x: super::super::super::record::Fence) {} } }"),
+        ["hash -> record"]
+    );
+    assert!(upward("hash", "mod a { use super::super::canonical; use super::record; }").is_empty());
+    assert_eq!(upward("hash", "mod a { use super::{super::key, record}; }"), ["hash -> key"]);
+    // In macros, by their callers and by what they write.
+    assert_eq!(upward("key", "macro_rules! m { () => { $crate::store::Seen } }"), ["key -> store"]);
+    assert_eq!(upward("key", "fn f() { assert!(x as crate::store::Seen); }"), ["key -> store"]);
+}
+
+#[test]
+fn every_arrow_of_the_table_is_used() {
+    let mut used = BTreeSet::new();
+    for file in rust_files(&root().join("idem-core/src")) {
+        let path = module_path(&file);
+        let names = names_of(&path, &fs::read_to_string(&file).unwrap());
+        used.extend(names.into_iter().map(|name| (path[0].clone(), name)));
+    }
+    let arrows =
+        ARROWS.iter().flat_map(|(module, uses)| uses.iter().map(|name| (module.to_string(), name.to_string())));
+    let unused: Vec<_> = arrows.filter(|arrow| !used.contains(arrow)).collect();
+    assert!(unused.is_empty(), "arrows that nothing uses: {unused:?}");
 }
 
 #[test]
@@ -92,40 +119,56 @@ fn crates_depend_as_the_architecture_says() {
     }
 }
 
-/// What a source of `module` names of `crate::` that it must not.
-fn upward(module: &str, source: &str) -> Vec<String> {
+/// What a source names of `crate::` that its module must not. `engine/claim` is a file of the module `engine`.
+fn upward(path: &str, source: &str) -> Vec<String> {
+    let path: Vec<String> = path.split('/').map(str::to_owned).collect();
+    let module = path[0].as_str();
     if BESIDE.contains(&module) {
         return Vec::new();
     }
     let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == module) else {
         return vec![format!("{module} is in no row of the table")];
     };
-    let mut names = Names::default();
-    names.visit_file(&syn::parse_file(source).unwrap());
-    let upward = names.0.into_iter().filter(|name| name != module && !allowed.contains(&name.as_str()));
+    let names = names_of(&path, source);
+    // `__private` is the crate's own list of what its macros write.
+    let is_allowed = |name: &String| name == module || name == "__private" || allowed.contains(&name.as_str());
+    let upward = names.into_iter().filter(|name| !is_allowed(name));
     upward.map(|name| format!("{module} -> {name}")).collect()
 }
 
-/// The second segments of all paths that begin with `crate`, in `use` lines and elsewhere.
-#[derive(Default)]
-struct Names(BTreeSet<String>);
+fn names_of(path: &[String], source: &str) -> BTreeSet<String> {
+    let mut names = Names { depth: path.len(), found: BTreeSet::new() };
+    names.visit_file(&syn::parse_file(source).unwrap());
+    names.found
+}
+
+/// The modules of the crate that a source names, in `use` lines, in other paths and in macros.
+struct Names {
+    /// How many modules deep the source is at this place.
+    depth: usize,
+    found: BTreeSet<String>,
+}
 
 impl<'ast> Visit<'ast> for Names {
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        if let UseTree::Path(path) = &item.tree
-            && path.ident == "crate"
-        {
-            self.first_of(&path.tree);
-        }
+        self.used(&item.tree, Some(self.depth));
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        if path.segments.first().is_some_and(|segment| segment.ident == "crate")
-            && let Some(second) = path.segments.iter().nth(1)
-        {
-            self.0.insert(second.ident.to_string());
-        }
+        let segments: Vec<_> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        self.path(&segments);
         syn::visit::visit_path(self, path);
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        self.depth += 1;
+        syn::visit::visit_item_mod(self, item);
+        self.depth -= 1;
+    }
+
+    fn visit_macro(&mut self, of: &'ast syn::Macro) {
+        self.visit_path(&of.path);
+        self.tokens(of.tokens.clone());
     }
 
     // `pub(in crate::a)` names a module without using it.
@@ -133,30 +176,69 @@ impl<'ast> Visit<'ast> for Names {
 }
 
 impl Names {
-    fn first_of(&mut self, tree: &UseTree) {
+    /// Goes down a `use`. `above` is how many modules are left above the place that the path has come to; none once it
+    /// has gone into one that is not known here.
+    fn used(&mut self, tree: &UseTree, above: Option<usize>) {
+        let mut step = |ident: &syn::Ident| -> Option<usize> {
+            let above = above?;
+            match ident.to_string().as_str() {
+                "crate" => Some(0),
+                "self" => Some(above),
+                "super" => above.checked_sub(1),
+                name if above == 0 => {
+                    self.found.insert(name.to_owned());
+                    None
+                }
+                _ => None,
+            }
+        };
         match tree {
             UseTree::Path(path) => {
-                self.0.insert(path.ident.to_string());
+                let above = step(&path.ident);
+                self.used(&path.tree, above);
             }
-            UseTree::Name(name) => {
-                self.0.insert(name.ident.to_string());
+            UseTree::Name(name) => drop(step(&name.ident)),
+            UseTree::Rename(name) => drop(step(&name.ident)),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.used(tree, above)),
+            UseTree::Glob(_) if above == Some(0) => drop(self.found.insert("*".to_owned())),
+            UseTree::Glob(_) => {}
+        }
+    }
+
+    fn path(&mut self, segments: &[String]) {
+        let supers = segments.iter().take_while(|segment| *segment == "super").count();
+        let inside = match segments.first().map(String::as_str) {
+            Some("crate") => segments.get(1),
+            Some("super") if supers >= self.depth => segments.get(supers),
+            _ => None,
+        };
+        self.found.extend(inside.cloned());
+    }
+
+    /// Reads the paths of a macro's tokens: `crate::a` and, as a macro writes it, `$crate::a`.
+    fn tokens(&mut self, tokens: TokenStream) {
+        let mut segments = Vec::new();
+        let mut goes_on = false;
+        for token in tokens {
+            let is_colon = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == ':');
+            if !goes_on && !is_colon {
+                self.path(&std::mem::take(&mut segments));
             }
-            UseTree::Rename(name) => {
-                self.0.insert(name.ident.to_string());
-            }
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.first_of(tree)),
-            UseTree::Glob(_) => {
-                self.0.insert("*".to_owned());
+            goes_on = is_colon;
+            match token {
+                TokenTree::Group(group) => self.tokens(group.stream()),
+                TokenTree::Ident(ident) => segments.push(ident.to_string()),
+                TokenTree::Punct(_) | TokenTree::Literal(_) => {}
             }
         }
+        self.path(&segments);
     }
 }
 
-/// `engine/claim.rs` and `engine.rs` are both the module `engine`.
-fn module_of(file: &Path) -> String {
-    let inside = file.strip_prefix(root().join("idem-core/src")).unwrap();
-    let first = inside.components().next().unwrap().as_os_str().to_str().unwrap();
-    first.trim_end_matches(".rs").to_owned()
+/// `engine/claim.rs` is the module `claim` of `engine`.
+fn module_path(file: &Path) -> Vec<String> {
+    let inside = file.strip_prefix(root().join("idem-core/src")).unwrap().with_extension("");
+    inside.components().map(|part| part.as_os_str().to_str().unwrap().to_owned()).collect()
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {

@@ -1,7 +1,7 @@
 //! Every kind of second request, over real HTTP, and what it got.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use comfy_table::{ContentArrangement, Table, presets};
@@ -20,7 +20,13 @@ type Error = Box<dyn std::error::Error>;
 /// Whatever keeps a request from being sent; what a request got is in the report.
 pub async fn run() -> Result<Report, Error> {
     let folder = tempfile::tempdir()?;
-    let service = Service::start(SocketAddr::from(([127, 0, 0, 1], 0)), folder.path()).await?;
+    let report = play(Service::start(FREE_PORT.into(), folder.path()).await?).await?;
+    folder.close()?;
+    Ok(report)
+}
+
+/// Sends every kind of second request, and ends the service.
+async fn play(service: Service) -> Result<Report, Error> {
     let client = Client { http: reqwest::Client::new(), service };
     let scenes = vec![
         client.replay().await?,
@@ -38,7 +44,6 @@ pub async fn run() -> Result<Report, Error> {
         client.declined().await?,
     ];
     client.service.stop(Duration::from_secs(5)).await;
-    folder.close()?;
     Ok(Report { scenes })
 }
 
@@ -52,6 +57,11 @@ impl Report {
     /// Whether each got what it should.
     pub fn is_right(&self) -> bool {
         self.scenes.iter().all(Scene::is_right)
+    }
+
+    /// What a program that shows the report ends with.
+    pub fn exit_code(&self) -> ExitCode {
+        if self.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 
@@ -97,6 +107,9 @@ struct Client {
     http: reqwest::Client,
     service: Service,
 }
+
+/// Whichever port is free.
+const FREE_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
 /// How long the slow charges take: long enough that a second request certainly comes in between.
 const SLOW: u64 = 400;
@@ -275,4 +288,57 @@ impl Client {
 fn payment(account: &str, amount: &str) -> String {
     json!({ "account_id": account, "amount": amount, "currency": "EUR", "merchant_reference": "order-1041" })
         .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn scene(got: &[&str], charges: usize) -> Scene {
+        let got = got.iter().map(|got| (*got).to_owned()).collect();
+        Scene {
+            what: "the same command again",
+            got,
+            expected: vec!["201", "201 replayed"],
+            charges,
+            expected_charges: 1,
+        }
+    }
+
+    #[test]
+    fn a_scene_that_got_something_else_makes_the_demo_fail() {
+        let right = || scene(&["201", "201 replayed"], 1);
+        let of = |scenes: Vec<Scene>| Report { scenes };
+        assert!(of(vec![right(), right()]).is_right());
+        for wrong in [
+            scene(&["201", "201"], 1),
+            scene(&["201"], 1),
+            scene(&["201 replayed", "201"], 1),
+            scene(&["201", "201 replayed"], 2),
+            scene(&["201", "201 replayed"], 0),
+        ] {
+            let report = of(vec![right(), wrong, right()]);
+            assert!(!report.is_right(), "{report}");
+            assert!(
+                report.to_string().ends_with("1 of 3 kinds of second request got something else than they should.")
+            );
+            assert_eq!(format!("{:?}", report.exit_code()), format!("{:?}", ExitCode::FAILURE));
+        }
+        assert_eq!(format!("{:?}", of(vec![right()]).exit_code()), format!("{:?}", ExitCode::SUCCESS));
+        assert_ne!(format!("{:?}", ExitCode::SUCCESS), format!("{:?}", ExitCode::FAILURE));
+    }
+
+    #[tokio::test]
+    async fn a_demo_frees_its_port() -> Result<(), Error> {
+        let folder = tempfile::tempdir()?;
+        let service = Service::start(FREE_PORT.into(), folder.path()).await?;
+        let address = service.address();
+        assert!(TcpListener::bind(address).is_err(), "the service listens");
+        let report = play(service).await?;
+        assert!(report.is_right(), "{report}");
+        TcpListener::bind(address)?;
+        Ok(())
+    }
 }

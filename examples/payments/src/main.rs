@@ -45,10 +45,9 @@ async fn main() -> ExitCode {
     // The demo provokes failures on purpose; its table tells of them, the log would only repeat it.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| if demo { "off" } else { "info" }.into());
     tracing_subscriber::fmt().with_env_filter(filter).init();
-    let ran = if demo { show().await } else { serve(&args).await.map(|()| true) };
+    let ran = if demo { show().await } else { serve(&args).await.map(|()| ExitCode::SUCCESS) };
     match ran {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("payments: {error}");
             let mut cause = error.source();
@@ -61,10 +60,10 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn show() -> Result<bool, Box<dyn std::error::Error>> {
+async fn show() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let report = demo::run().await?;
     println!("{report}");
-    Ok(report.is_right())
+    Ok(report.exit_code())
 }
 
 async fn serve(args: &Args) -> Result<(), Box<dyn std::error::Error>> {

@@ -81,6 +81,19 @@ impl<A, T: Canonical<A>> Canonical<A> for Option<T> {
     }
 }
 
+/// What a row may leave out for its name.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the standard library's `PhantomData`, whose name it has",
+    label = "would be left out of the hash",
+    note = "the fields of a row have no names, and what is called `PhantomData` is taken to be it; give the type another name, or the field one"
+)]
+pub trait Mark {}
+
+impl<T: ?Sized> Mark for PhantomData<T> {}
+
+/// Compiles for `PhantomData` alone.
+pub fn mark<T: Mark + ?Sized>() {}
+
 /// Carries no value: a member of this type is left out.
 impl<A, T: ?Sized> Canonical<A> for PhantomData<T> {
     const NULLABLE: bool = true;

@@ -3,13 +3,14 @@
 use syn::{Expr, Lit, UnOp};
 
 use super::DefaultValue;
+use super::item::peeled;
 
 /// A decimal literal, as sign, mantissa and scale.
 pub(crate) fn decimal_literal(default: &DefaultValue) -> Option<(bool, u128, u32)> {
     let text = match default {
         DefaultValue::Literal(literal) => number_text(literal)?,
         DefaultValue::Expr(expr) => match &**expr {
-            Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => match &*unary.expr {
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => match peeled(&unary.expr) {
                 Expr::Lit(literal) => format!("-{}", number_text(&literal.lit)?),
                 _ => return None,
             },

@@ -74,8 +74,14 @@ fn item(ctxt: &Ctxt, input: ParseStream<'_>) -> Option<Item> {
             ctxt.error(eq.span(), format!("`{ident} =` needs a value"));
             Value::Broken
         } else {
-            equals(&ident, input).unwrap_or_else(|error| {
-                ctxt.syn(error);
+            let start = input.span();
+            equals(ctxt, &ident, input).unwrap_or_else(|error| {
+                // What is cut off at the end is reported there by syn, which is nowhere: after the last token.
+                if input.is_empty() || input.peek(Token![,]) {
+                    ctxt.error(start, format!("the value of `{ident}` is cut off"));
+                } else {
+                    ctxt.syn(error);
+                }
                 skip_to_comma(input);
                 Value::Broken
             })
@@ -91,25 +97,27 @@ fn item(ctxt: &Ctxt, input: ParseStream<'_>) -> Option<Item> {
     Some(Item { word: ident.to_string(), span: ident.span(), value })
 }
 
-fn equals(word: &Ident, input: ParseStream<'_>) -> syn::Result<Value> {
+fn equals(ctxt: &Ctxt, word: &Ident, input: ParseStream<'_>) -> syn::Result<Value> {
     if word == "previous" && !input.peek(syn::Lit) {
         return input.parse().map(Box::new).map(Value::Type);
     }
     if input.peek(token::Bracket) {
-        let group: TokenTree = input.parse()?;
-        return match group {
-            TokenTree::Group(list) if list.stream().is_empty() => Ok(Value::EmptyList(list.span())),
-            list => Err(syn::Error::new(list.span(), "a list can only be the empty one here: `default = []`")),
-        };
+        return Ok(match input.parse()? {
+            TokenTree::Group(list) if list.stream().is_empty() => Value::EmptyList(list.span()),
+            list => {
+                ctxt.error(list.span(), "a list can only be the empty one here: `default = []`");
+                Value::Broken
+            }
+        });
     }
-    Ok(Value::Expr(Box::new(peel(input.parse()?))))
+    Ok(Value::Expr(Box::new(peeled(&input.parse()?).clone())))
 }
 
 /// Takes off brackets and the invisible groups that `macro_rules!` puts around what it passes on.
-fn peel(expr: Expr) -> Expr {
+pub(super) fn peeled(expr: &Expr) -> &Expr {
     match expr {
-        Expr::Group(group) => peel(*group.expr),
-        Expr::Paren(paren) => peel(*paren.expr),
+        Expr::Group(group) => peeled(&group.expr),
+        Expr::Paren(paren) => peeled(&paren.expr),
         expr => expr,
     }
 }

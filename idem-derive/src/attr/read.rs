@@ -2,8 +2,9 @@
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Expr, ExprLit, Lit, LitStr, Type};
+use syn::{Expr, ExprLit, Lit, LitStr, Token, Type, WherePredicate};
 
 use super::item::{Item, Value, list_items};
 use super::word::{Place, nearest, unknown};
@@ -108,6 +109,15 @@ pub(super) fn path(ctxt: &Ctxt, item: &Item, rule: &str) -> Option<TokenStream> 
     None
 }
 
+pub(super) fn bound(ctxt: &Ctxt, item: &Item) -> Option<Vec<WherePredicate>> {
+    let literal = literal_string(ctxt, item)?;
+    let bounds = literal.parse_with(Punctuated::<WherePredicate, Token![,]>::parse_terminated);
+    if bounds.is_err() {
+        ctxt.error(literal.span(), "not a bound; `bound` says what stands behind `where`: `bound = \"T: Canonical\"`");
+    }
+    bounds.ok().map(|bounds| bounds.into_iter().collect())
+}
+
 pub(super) fn default(ctxt: &Ctxt, item: &Item) -> Option<DefaultValue> {
     match &item.value {
         Value::EmptyList(span) => Some(DefaultValue::EmptyList(*span)),
@@ -134,7 +144,9 @@ pub(super) fn decimal(ctxt: &Ctxt, item: &Item) -> Option<Decimal> {
             "round" => once(ctxt, &mut round, &item, |ctxt, item| {
                 one_of(ctxt, item, &["half_even", "half_up"], "amounts are rounded `half_even` or `half_up`")
             }),
-            _ => unknown(ctxt, &item.word, item.span, Place::Decimal),
+            _ => {
+                unknown(ctxt, &item.word, item.span, Place::Decimal);
+            }
         }
     }
     match scale {
@@ -156,7 +168,9 @@ pub(super) fn timestamp(ctxt: &Ctxt, item: &Item) -> Option<&'static str> {
             "precision" => once(ctxt, &mut precision, &item, |ctxt, item| {
                 one_of(ctxt, item, &["s", "ms", "us"], "an instant is cut to `s`, `ms` or `us`; without, it is exact")
             }),
-            _ => unknown(ctxt, &item.word, item.span, Place::Timestamp),
+            _ => {
+                unknown(ctxt, &item.word, item.span, Place::Timestamp);
+            }
         }
     }
     precision?.value

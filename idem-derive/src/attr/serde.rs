@@ -2,7 +2,7 @@
 //! the hash. What lets two different requests be one command is read, and named in the contract.
 
 use proc_macro2::{Span, TokenTree};
-use syn::Attribute;
+use syn::{Attribute, Fields, Variant};
 
 /// How a field or variant comes in, if not as it stands.
 #[derive(Clone, Copy, PartialEq)]
@@ -28,11 +28,26 @@ impl Wire {
     }
 }
 
-/// Whether the type's own attributes make serde refuse members that it does not know. Not with `from`, where another
-/// type is read, which says for itself.
+/// Whether the type's own attributes make serde refuse members that it does not know. Not with `from` and its like,
+/// where another type is read, which says for itself.
 pub(crate) fn denies_unknown_fields(attrs: &[Attribute]) -> bool {
-    let says = |word: &str| words(attrs).any(|(said, _)| said == word);
-    says("deny_unknown_fields") && !says("from") && !says("try_from")
+    says(attrs, "deny_unknown_fields") && !["from", "try_from", "transparent"].iter().any(|word| says(attrs, word))
+}
+
+/// Whether serde passes over members that it does not know in this variant, whatever the enum says. Beside a tag it does
+/// so in a variant without members of its own. What a variant holds without a name around it says for itself.
+pub(crate) fn passes_over_unknown_fields(of_enum: &[Attribute], variant: &Variant, wire: Option<Wire>) -> bool {
+    let is_beside_a_tag = says(of_enum, "tag") && !says(of_enum, "content");
+    match &variant.fields {
+        _ if wire == Some(Wire::NotDeserialized) => false,
+        Fields::Named(_) => false,
+        Fields::Unnamed(held) => held.unnamed.len() == 1 && (is_beside_a_tag || wire == Some(Wire::Untagged)),
+        Fields::Unit => is_beside_a_tag,
+    }
+}
+
+fn says(attrs: &[Attribute], word: &str) -> bool {
+    words(attrs).any(|(said, _)| said == word)
 }
 
 /// The words inside every `#[serde(…)]`, without what they are given.

@@ -20,7 +20,7 @@ impl Place {
     fn words(self) -> &'static [&'static str] {
         match self {
             Self::Type => {
-                &["operation", "version", "oldest", "writes", "previous", "allow_empty", "rename_all", "crate"]
+                &["operation", "version", "oldest", "writes", "previous", "allow_empty", "rename_all", "bound", "crate"]
             }
             Self::Variant => &["rename"],
             Self::Field => &[
@@ -55,10 +55,12 @@ impl Place {
     }
 }
 
-/// Refuses a word that means nothing here. A word that is silently ignored would change the hash.
-pub(super) fn unknown(ctxt: &Ctxt, word: &str, span: Span, place: Place) {
+/// Refuses a word that means nothing here: one that is silently ignored would change the hash. Gives back the word that
+/// was probably meant.
+pub(super) fn unknown(ctxt: &Ctxt, word: &str, span: Span, place: Place) -> Option<&'static str> {
+    let near = nearest(word, place.words().iter().copied());
     let elsewhere = Place::ALL.into_iter().find(|other| *other != place && other.words().contains(&word));
-    let hint = match (nearest(word, place.words().iter().copied()), elsewhere) {
+    let hint = match (near, elsewhere) {
         (_, Some(other)) => format!("`{word}` belongs on {}, not on {}", other.name(), place.name()),
         (Some(near), None) => format!("unknown attribute `{word}`; did you mean `{near}`?"),
         (None, None) => {
@@ -66,6 +68,7 @@ pub(super) fn unknown(ctxt: &Ctxt, word: &str, span: Span, place: Place) {
         }
     };
     ctxt.error(span, hint);
+    near
 }
 
 /// The known word that was probably meant.

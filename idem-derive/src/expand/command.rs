@@ -10,28 +10,41 @@ use crate::model::{Derive, Input};
 
 /// The implementation of `IdempotentCommand`.
 pub(super) fn command(input: &Input<'_>, generics: &Generics) -> TokenStream {
-    implementation(input, generics, versions(input), previous(input, generics))
+    if input.derive != Derive::Command {
+        return TokenStream::new();
+    }
+    let operation = input.attrs.operation.as_ref().and_then(|given| given.value.clone()).unwrap_or_default();
+    let version = input.version().unwrap_or(1);
+    let implementation = implementation(input, generics, &operation, version, versions(input));
+    let previous = previous(input, generics);
+    let checked = checked(input);
+    quote! {
+        #implementation
+
+        #previous
+
+        #checked
+    }
 }
 
-/// The same with nothing but name and version.
-pub(super) fn plain(input: &Input<'_>, generics: &Generics) -> TokenStream {
-    implementation(input, generics, TokenStream::new(), None)
+/// A command without a name, which is what a later version knows a broken one by.
+pub(super) fn stub(input: &Input<'_>) -> TokenStream {
+    if input.derive != Derive::Command {
+        return TokenStream::new();
+    }
+    implementation(input, input.generics, "", 1, TokenStream::new())
 }
 
 fn implementation(
     input: &Input<'_>,
     generics: &Generics,
+    operation: &str,
+    version: u32,
     versions: TokenStream,
-    previous: Option<TokenStream>,
 ) -> TokenStream {
-    if input.derive != Derive::Command {
-        return TokenStream::new();
-    }
     let ident = input.ident;
     let (impls, types, clause) = generics.split_for_impl();
-    let operation = input.attrs.operation.as_ref().and_then(|given| given.value.clone()).unwrap_or_default();
-    let version = Literal::u32_unsuffixed(input.version().unwrap_or(1));
-    let checked = checked(input);
+    let version = Literal::u32_unsuffixed(version);
     quote! {
         #[automatically_derived]
         impl #impls _idem::IdempotentCommand for #ident #types #clause {
@@ -40,10 +53,6 @@ fn implementation(
 
             #versions
         }
-
-        #previous
-
-        #checked
     }
 }
 

@@ -4,14 +4,15 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{WherePredicate, parse_quote};
 
-use crate::model::{Body, Field, Input, Shape, Variant, mentions};
+use super::newtype;
+use crate::model::{Body, Field, Input, Shape, Variant};
 
 /// The implementation of `MapKey`, for types whose distinct values have distinct texts.
 pub(super) fn key(input: &Input<'_>) -> TokenStream {
     match &input.body {
-        Body::Newtype(fields) => match fields.as_slice() {
+        Body::Newtype(fields) => match fields.iter().filter(|field| !field.is_mark).collect::<Vec<_>>().as_slice() {
             // A second field, excluded, would leave two keys with one text.
-            [field] if keeps_text(field) && !holds_itself(input, field) => of_newtype(input, field),
+            [field] if keeps_text(field) && !newtype::holds_itself(input, field) => of_newtype(input, field),
             _ => TokenStream::new(),
         },
         Body::OneOf(variants) if variants.iter().all(|variant| variant.shape == Shape::Unit) => {
@@ -24,10 +25,6 @@ pub(super) fn key(input: &Input<'_>) -> TokenStream {
 /// A key is written verbatim, so that rules which say otherwise make the type none.
 fn keeps_text(field: &Field<'_>) -> bool {
     field.rules().iter().all(|(word, _)| *word == "verbatim")
-}
-
-fn holds_itself(input: &Input<'_>, field: &Field<'_>) -> bool {
-    mentions(field.ty, &|found| found == input.ident || found == "Self")
 }
 
 fn of_newtype(input: &Input<'_>, field: &Field<'_>) -> TokenStream {

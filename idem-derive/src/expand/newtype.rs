@@ -5,30 +5,33 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{WherePredicate, parse_quote};
 
-use super::{attributes, generated, mentions_parameter, with_parameter};
-use crate::model::{Field, Input, mentions};
+use super::{attributes, bounds, generated, with_parameter};
+use crate::model::{Derive, Field, Input, mentions};
 
-/// A newtype is what it holds. Without attributes of its own it takes those of the field it stands in.
-pub(super) fn newtype(input: &Input<'_>, field: &Field<'_>) -> TokenStream {
+/// A newtype is what it holds. Without attributes of its own it takes those of the field it stands in, as long as it can
+/// stand in one: a command does not, and one that holds itself would have to take them for what is being implemented.
+pub(super) fn newtype(input: &Input<'_>, field: &Field<'_>, marks: TokenStream) -> TokenStream {
     let ident = input.ident;
     let inner = field.ty;
     let member = &field.member;
-    let holds_itself = mentions(inner, &|found| found == ident || found == "Self");
-    let takes_attributes = field.rules().is_empty() && !holds_itself;
+    let takes_attributes = input.derive == Derive::Value
+        && field.rules().is_empty()
+        && input.attrs.bound.is_none()
+        && !holds_itself(input, field);
     let (own, held) =
         if takes_attributes { (quote!(__A), quote!(__A)) } else { (quote!(_idem::none), attributes(field)) };
     let span = generated(inner.span());
-    let mut generics = input.generics.clone();
-    if takes_attributes {
-        generics = with_parameter(&generics, "__A");
-    }
-    let mut written = generics.clone();
-    if takes_attributes || mentions_parameter(input.generics, inner) {
-        let bound: WherePredicate = parse_quote!(#inner: _idem::Canonical<#held>);
+    let generics = if takes_attributes { with_parameter(input.generics, "__A") } else { input.generics.clone() };
+    let written = if takes_attributes {
+        let mut written = generics.clone();
+        let bound: WherePredicate = parse_quote!(#inner: _idem::Canonical<__A>);
         written.make_where_clause().predicates.push(bound);
-    }
-    let (impls, types, clause) = written.split_for_impl();
-    let (_, types) = (types, input.generics.split_for_impl().1);
+        written
+    } else {
+        bounds(input)
+    };
+    let (impls, _, clause) = written.split_for_impl();
+    let (_, types, _) = input.generics.split_for_impl();
     let as_inner = quote_spanned!(span=> <#inner as _idem::Canonical<#held>>);
     let canonical = quote! {
         #[automatically_derived]
@@ -36,6 +39,7 @@ pub(super) fn newtype(input: &Input<'_>, field: &Field<'_>) -> TokenStream {
             const NULLABLE: _idem::bool = #as_inner::NULLABLE;
 
             fn write<__S: _idem::Sink + ?_idem::Sized>(&self, __sink: &mut __S) {
+                #marks
                 #as_inner::write(&self.#member, __sink);
             }
 
@@ -65,7 +69,7 @@ pub(super) fn newtype(input: &Input<'_>, field: &Field<'_>) -> TokenStream {
             }
         }
     };
-    if holds_itself {
+    if holds_itself(input, field) {
         return canonical;
     }
 
@@ -98,4 +102,8 @@ pub(super) fn newtype(input: &Input<'_>, field: &Field<'_>) -> TokenStream {
         #[automatically_derived]
         impl #single_impls _idem::Single<#own> for #ident #types #single_clause {}
     }
+}
+
+pub(super) fn holds_itself(input: &Input<'_>, field: &Field<'_>) -> bool {
+    mentions(field.ty, &|found| found == input.ident || found == "Self")
 }

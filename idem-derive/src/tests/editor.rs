@@ -25,6 +25,8 @@ const HALF_TYPED: &[&str] = &[
     "#[idem(default)]",
     "#[idem(default =)]",
     "#[idem(default = -)]",
+    "#[idem(default = 1 +)]",
+    "#[idem(with = money::)]",
     "#[idem(default = [)]",
     "#[idem(default = Some(]",
     "#[idem(rename = )]",
@@ -68,6 +70,9 @@ fn a_half_typed_attribute_on_the_type_still_gives_the_implementation() {
         "#[idem(operation = \"pay\", version = 2, oldest = )]",
         "#[idem(operation = \"pay\", version = 2, writes = x)]",
         "#[idem(operation = \"pay\", version = 1, crate = )]",
+        "#[idem(operation = \"pay\", version = 1, bound = )]",
+        "#[idem(operation = \"pay\", version = 1, bound = \"T: 1\")]",
+        "#[idem(operation = \"pay\", version = 2, previous = old::)]",
         "#[idem(operation = \"pay\", version = 1, rename_all = \"snake\")]",
     ] {
         let source = format!("{attribute} struct Pay<'a, T: Clone = u8> {{ a: &'a T }}");

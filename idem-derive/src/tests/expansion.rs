@@ -42,6 +42,22 @@ snapshots! {
     command_that_is_an_enum, Command: "
         #[idem(operation = \"change\", version = 1)]
         enum Change { Open, Close { at: u64, #[serde(flatten)] why: Why } }";
+    command_that_is_a_row, Command: "
+        #[idem(operation = \"move\", version = 1)]
+        struct Move(u64, #[idem(timestamp(precision = \"ms\"))] SystemTime, PhantomData<Unit>);";
+    command_with_parameters, Command: "
+        #[idem(operation = \"transfer\", version = 1)]
+        struct Transfer<'a, B: Bank, T = String> {
+            from: &'a B::Account,
+            #[idem(with = \"rules::Iban\")]
+            to: T,
+            #[idem(default = \"web\")]
+            channel: Option<T>,
+            page: Page<B>,
+            by_name: BTreeMap<T, u64>,
+            #[idem(unordered, trim)]
+            tags: Vec<T>,
+        }";
     command_without_fields, Command: "
         #[idem(operation = \"ping\", version = 1, allow_empty)]
         struct Ping;";
@@ -50,6 +66,12 @@ snapshots! {
     value_that_is_an_enum, Value: "
         #[idem(rename_all = \"snake_case\")]
         enum Method<'a> { Cash, BankTransfer(&'a str), #[serde(other)] Split(u8, u8) }";
+    value_that_is_a_name, Value: "
+        #[idem(rename_all = \"snake_case\")]
+        enum Account { Savings, #[idem(rename = \"current account\")] Current }";
+    value_with_bounds_of_its_own, Value: "
+        #[idem(bound = \"B::Account: idem_core::Canonical\")]
+        struct Held<B: Bank>(Option<Box<Holder<B>>>);";
     value_with_a_generic_field, Value: "
         #[idem(crate = my_sdk::idem)]
         struct Page<T: Clone = u8, const N: usize = 2> where T: Copy { items: [T; N], next: Option<Box<Page<T, N>>> }";

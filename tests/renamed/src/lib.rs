@@ -3,6 +3,9 @@
 #![forbid(unsafe_code)]
 #![deny(warnings, missing_docs, unused, unreachable_pub, missing_debug_implementations, clippy::all, clippy::pedantic)]
 
+/// idem, handed on: whoever depends on this crate alone reaches it here.
+pub use ::our_idem as idem;
+
 /// A command, without a word of where idem is.
 #[derive(::std::fmt::Debug, ::our_idem::IdempotentCommand)]
 #[idem(operation = "pay", version = 1)]

@@ -84,28 +84,51 @@ fn raw_identifiers_are_named_without_their_mark() {
     assert_eq!(canonical!(Raw = Raw::r#type), r#""type""#);
 }
 
-/// Every local name that generated code could think of, as a field, a constant and a static.
+/// Every local name that generated code could think of, as a field beside constants of these names, and beside statics:
+/// a pattern of such a name would be the constant, and is an error beside a static.
 macro_rules! fields_like_locals {
     ($($field:ident)*) => {
-        $(
-            #[allow(non_upper_case_globals, dead_code)]
-            const $field: () = ();
-        )*
+        mod beside_constants {
+            fields_like_locals!(= const $($field)*);
+        }
 
-        #[derive(Clone, Default, IdempotentCommand)]
-        #[idem(operation = "t", version = 1)]
-        struct Fields {
-            $($field: u8,)*
+        mod beside_statics {
+            fields_like_locals!(= static $($field)*);
         }
 
         #[test]
         fn fields_named_like_locals_of_the_expansion_all_count() {
-            let none = Fields::default();
-            $(
-                let mut one = none.clone();
-                one.$field = 1;
-                assert_ne!(one.command_hash(), none.command_hash(), stringify!($field));
-            )*
+            fields_like_locals!(@ beside_constants $($field)*);
+            fields_like_locals!(@ beside_statics $($field)*);
+        }
+    };
+    (@ $module:ident $($field:ident)*) => {
+        let none = $module::Fields::default();
+        $(
+            let mut one = none.clone();
+            one.$field = 1;
+            assert_ne!(one.command_hash(), none.command_hash(), stringify!($module::$field));
+        )*
+        let either = canonical!($module::Either = $module::Either::Row { $($field: 1),* });
+        $(assert!(either.contains(concat!("\"", stringify!($field), "\":\"1\"")));)*
+    };
+    (= $kind:tt $($field:ident)*) => {
+        $(
+            #[allow(non_upper_case_globals, dead_code)]
+            $kind $field: () = ();
+        )*
+
+        #[derive(Clone, Default, idem_core::IdempotentCommand)]
+        #[idem(operation = "t", version = 1)]
+        pub(super) struct Fields {
+            $(pub(super) $field: u8,)*
+        }
+
+        #[derive(idem_core::Canonical)]
+        pub(super) enum Either {
+            Row { $($field: u8,)* },
+            #[allow(dead_code)]
+            Other(u8),
         }
     };
 }

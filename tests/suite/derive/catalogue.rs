@@ -22,6 +22,31 @@ fn every_diagnostic_has_a_case() {
     assert!(texts.len() > 60, "only {} texts were found", texts.len());
 }
 
+/// Where the derive passes on what syn says, in syn's words: each place with what shows that the text stands where the
+/// user has to look, or why no text comes from there.
+const SYNS_WORDS: [(&str, usize, &str); 2] = [
+    // A value that is no expression, and not one that is cut off: `attributes/value_that_is_no_expression.rs`. The other
+    // is for what is left behind the last word, which is read up to its end.
+    ("attr/item.rs", 2, "expected an expression"),
+    // An item that is none even without its attributes: the compiler has refused it before it asks the derive.
+    ("lib.rs", 1, ""),
+];
+
+#[test]
+fn what_syn_says_is_passed_on_where_it_is_known_to_help() {
+    let shown: String = files("tests/ui", "stderr").iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    for file in files("idem-derive/src", "rs") {
+        let source = fs::read_to_string(&file).unwrap();
+        let name = file.to_string_lossy().split_once("idem-derive/src/").unwrap().1.to_owned();
+        let passes = source.matches("ctxt.syn(").count() + source.matches("error.into_compile_error()").count();
+        let known = SYNS_WORDS.iter().find(|(known, ..)| *known == name);
+        assert_eq!(passes, known.map_or(0, |(_, count, _)| *count), "{name} passes on texts that are not its own");
+        assert!(known.is_none_or(|(_, _, text)| shown.contains(text)), "no case shows what {name} passes on");
+    }
+    // At the end of what it reads syn has no place to point at.
+    assert!(!shown.contains("unexpected end of input"));
+}
+
 #[test]
 fn there_are_cases_enough_each_with_its_text() {
     let cases = files("tests/ui", "rs");
@@ -32,6 +57,8 @@ fn there_are_cases_enough_each_with_its_text() {
             .unwrap_or_else(|_| panic!("{} has no text", case.display()));
         // Every case is wrong in the way its name says, and never because the derive gave up.
         assert!(!text.contains("panicked at") && !text.contains("macro panicked"), "{}", case.display());
+        // What is quoted of the standard library depends on whether its source is installed.
+        assert!(!text.contains("$RUST"), "{} points into the standard library", case.display());
     }
 }
 
@@ -154,12 +181,15 @@ impl<'ast> Visit<'ast> for Texts {
     }
 }
 
-fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+pub(super) fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)];
+    // Of the root itself only what lies in it: below it are the builds.
+    let goes_down = folder != ".";
+    let mut folders = vec![root.join(folder)];
     while let Some(folder) = folders.pop() {
         for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if path.is_dir() {
+            if path.is_dir() && goes_down {
                 folders.push(path);
             } else if path.extension().is_some_and(|found| found == ending) {
                 found.push(path);

@@ -1,6 +1,7 @@
 //! The derive on the structs that people have, under the rules that their crates have.
 
 mod catalogue;
+mod examples;
 mod hygiene;
 mod shapes;
 mod size;

@@ -41,6 +41,28 @@ fn attribute_values_from_macro_rules_are_read_through_their_groups() {
 }
 
 #[test]
+fn a_negative_default_may_be_given_by_its_amount() {
+    macro_rules! below {
+        ($amount:literal, $other:expr) => {
+            #[derive(IdempotentCommand)]
+            #[idem(operation = "below", version = 1)]
+            struct Below {
+                #[idem(decimal(scale = 2), default = -$amount)]
+                amount: rust_decimal::Decimal,
+                #[idem(decimal(scale = 2), default = -$other)]
+                other: rust_decimal::Decimal,
+                #[idem(default = -$amount)]
+                whole: i64,
+            }
+        };
+    }
+    below!(3, (1.5));
+    let below = Below { amount: (-3).into(), other: "-1.50".parse().unwrap(), whole: -3 };
+    assert_eq!(below.preimage(), r#"["idem/1","below",1,{}]"#);
+    assert_eq!(Below { amount: 3.into(), ..below }.preimage(), r#"["idem/1","below",1,{"amount":"3.00"}]"#);
+}
+
+#[test]
 fn words_and_paths_from_macro_rules() {
     macro_rules! with {
         ($word:ident, $name:literal, $krate:path, $old:ty) => {
@@ -172,6 +194,193 @@ fn only_what_is_hashed_needs_a_bound() {
         preimage(&generic),
         r#"["idem/1","generic",1,{"account":"a","codes":["3"],"other":"o","row":["1","2"]}]"#
     );
+}
+
+/// Card is hashed by what belongs to it, and is nothing that could be hashed.
+trait Kind {
+    type Id;
+}
+struct Card;
+impl Kind for Card {
+    type Id = u64;
+}
+
+#[test]
+fn a_generic_type_may_hold_itself_without_a_bound_on_what_it_does_not_hash() {
+    #[derive(Canonical)]
+    struct Node<K: Kind> {
+        id: K::Id,
+        next: Option<Box<Node<K>>>,
+        pair: Vec<(u8, Self)>,
+    }
+    #[derive(Canonical)]
+    struct Chain<X> {
+        v: u8,
+        next: Option<Box<Chain<X>>>,
+        mark: PhantomData<X>,
+    }
+    #[derive(Canonical)]
+    struct Tree<T, X>(Vec<(T, Tree<T, X>)>, PhantomData<X>);
+
+    let node = |id, next| Node::<Card> { id, next, pair: vec![] };
+    let two = node(1, Some(Box::new(node(2, None))));
+    let text = crate::canonical::canonical!(Node<Card> = two);
+    assert_eq!(text, r#"{"id":"1","next":{"id":"2","pair":[]},"pair":[]}"#);
+    let chain = |v, next| Chain::<Card> { v, next, mark: PhantomData };
+    let text = crate::canonical::canonical!(Chain<Card> = chain(1, Some(Box::new(chain(2, None)))));
+    assert_eq!(text, r#"{"next":{"v":"2"},"v":"1"}"#);
+    let tree = Tree::<u8, Card>(vec![(1, Tree(vec![], PhantomData))], PhantomData);
+    assert_eq!(crate::canonical::canonical!(Tree<u8, Card> = tree), r#"[["1",[]]]"#);
+}
+
+#[test]
+fn generic_types_may_hold_each_other() {
+    #[derive(Canonical)]
+    struct Order<T> {
+        id: T,
+        parts: Option<Box<Parts<T>>>,
+    }
+    #[derive(Canonical)]
+    struct Parts<T> {
+        orders: Vec<Order<T>>,
+    }
+    type Kids<T> = Vec<Node<T>>;
+    #[derive(Canonical)]
+    struct Node<T> {
+        #[idem(default = [])]
+        kids: Kids<T>,
+        v: T,
+    }
+    #[derive(Canonical)]
+    struct Forest<T>(Vec<Tree<T>>);
+    #[derive(Canonical)]
+    struct Tree<T> {
+        names: Vec<T>,
+        forest: Forest<T>,
+    }
+    /// Neither hashes `K` itself, so that each would ask the other what it needs of it: said instead.
+    #[derive(Canonical)]
+    #[idem(bound = "K: Kind, K::Id: Canonical")]
+    struct Left<K: Kind> {
+        id: K::Id,
+        right: Option<Box<Right<K>>>,
+    }
+    #[derive(Canonical)]
+    struct Right<K: Kind> {
+        id: K::Id,
+        left: Option<Box<Left<K>>>,
+    }
+    #[derive(Canonical)]
+    #[idem(bound = "")]
+    struct Row(Option<Box<Cell>>);
+    #[derive(Canonical)]
+    struct Cell(Vec<Row>);
+
+    let order = Order { id: 1, parts: Some(Box::new(Parts { orders: vec![Order { id: 2, parts: None }] })) };
+    let text = crate::canonical::canonical!(Order<u8> = order);
+    assert_eq!(text, r#"{"id":"1","parts":{"orders":[{"id":"2"}]}}"#);
+    let node = Node { v: "a", kids: vec![Node { v: "b", kids: vec![] }] };
+    assert_eq!(crate::canonical::canonical!(Node<&'static str> = node), r#"{"kids":[{"v":"b"}],"v":"a"}"#);
+    let tree = Tree { names: vec!["a"], forest: Forest(vec![]) };
+    assert_eq!(crate::canonical::canonical!(Tree<&'static str> = tree), r#"{"forest":[],"names":["a"]}"#);
+    let left = Left::<Card> { id: 1, right: Some(Box::new(Right { id: 2, left: None })) };
+    assert_eq!(crate::canonical::canonical!(Left<Card> = left), r#"{"id":"1","right":{"id":"2"}}"#);
+    assert_eq!(crate::canonical::canonical!(Row = Row(Some(Box::new(Cell(vec![Row(None)]))))), "[null]");
+}
+
+/// What a type that is not known here asks of its parameters is for that type to say.
+#[test]
+fn a_type_with_parameters_is_bounded_as_a_whole() {
+    #[derive(Canonical)]
+    struct Item<K: Kind> {
+        id: K::Id,
+    }
+    #[derive(IdempotentCommand)]
+    #[idem(operation = "page", version = 1)]
+    struct Page<K: Kind, T, U: Clone + 'static> {
+        items: Vec<Item<K>>,
+        #[idem(unordered, trim)]
+        names: Option<Vec<T>>,
+        by_name: std::collections::BTreeMap<T, U>,
+        #[idem(default = "web")]
+        channel: Option<T>,
+        #[idem(default = [])]
+        list: Option<Vec<U>>,
+        #[idem(digest)]
+        blob: Vec<U>,
+        rows: Box<[(u8, K::Id)]>,
+        cow: Cow<'static, [U]>,
+    }
+    let page = Page::<Card, &'static str, u8> {
+        items: vec![Item { id: 1 }],
+        names: Some(vec![" b", "a "]),
+        by_name: [("k", 1)].into(),
+        channel: Some("web"),
+        list: Some(vec![]),
+        blob: vec![],
+        rows: Box::new([(1, 2)]),
+        cow: Cow::Borrowed(&[]),
+    };
+    let digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    assert_eq!(
+        page.preimage(),
+        format!(
+            r#"["idem/1","page",1,{{"blob":"{digest}","by_name":{{"k":"1"}},"cow":"","items":[{{"id":"1"}}],"names":["a","b"],"rows":[["1","2"]]}}]"#
+        )
+    );
+}
+
+/// What is called like the standard library's mark, and carries something.
+mod another_phantom {
+    #[derive(idem_core::Canonical)]
+    pub(super) struct PhantomData(pub(super) u8);
+}
+
+#[test]
+fn a_type_called_phantom_data_is_hashed_like_any_other() {
+    #[derive(IdempotentCommand)]
+    #[idem(operation = "t", version = 1)]
+    struct Ghost {
+        seen: bool,
+        body: another_phantom::PhantomData,
+    }
+    let ghost = Ghost { seen: true, body: another_phantom::PhantomData(7) };
+    assert_eq!(ghost.preimage(), r#"["idem/1","t",1,{"body":"7","seen":true}]"#);
+}
+
+#[test]
+fn marks_in_rows_do_not_count() {
+    #[derive(Canonical)]
+    struct Id<T>(u64, PhantomData<T>);
+    #[derive(Canonical)]
+    enum Either<T> {
+        One(u8, PhantomData<T>),
+        Two(PhantomData<T>, u8, u8),
+    }
+    let ids = vec![Id::<Card>(1, PhantomData)];
+    assert_eq!(crate::canonical::canonical!(Vec<Id<Card>> = ids), r#"["1"]"#);
+    let by_id = [(Id::<Card>(1, PhantomData), 2)];
+    assert_eq!(crate::canonical::canonical!(std::collections::BTreeMap<Id<Card>, u8> = by_id.into()), r#"{"1":"2"}"#);
+    let either = vec![Either::<Card>::One(1, PhantomData), Either::Two(PhantomData, 2, 3)];
+    let text = crate::canonical::canonical!(Vec<Either<Card>> = either);
+    assert_eq!(text, r#"[{"One":"1"},{"Two":["2","3"]}]"#);
+
+    impl PartialEq for Id<Card> {
+        fn eq(&self, other: &Self) -> bool {
+            self.0 == other.0
+        }
+    }
+    impl Eq for Id<Card> {}
+    impl PartialOrd for Id<Card> {
+        fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+    impl Ord for Id<Card> {
+        fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+            self.0.cmp(&other.0)
+        }
+    }
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn variants_that_come_in_another_way_are_named() {
     assert_eq!(
         body::<Pay>(),
         "denied\n\ncommand: object\n  method: one of\n    Card: object\n      card (flattened): map from text to text\n    \
-         Cash\n    Unknown (any other)\n  to: one of(unknown fields denied)\n    Firm (untagged): text\n    \
+         Cash\n    Unknown (any other)\n  to: one of\n    Firm (untagged): text\n    \
          Person (untagged): object\n      name: text\n"
     );
 }
@@ -107,6 +107,18 @@ fn unknown_fields_count_as_denied_only_where_they_are() {
     }
     #[derive(Deserialize)]
     struct Wire {}
+    macro_rules! denied_of_enum {
+        ($($(#[$meta:meta])* { $($variants:tt)* })*) => {
+            vec![$({
+                #[derive(Deserialize, IdempotentCommand)]
+                $(#[$meta])*
+                #[idem(operation = "t", version = 1, allow_empty)]
+                #[allow(dead_code)]
+                enum Pay { $($variants)* }
+                Pay::contract().denies_unknown()
+            }),*]
+        };
+    }
     let denied = denied! {
         #[serde(deny_unknown_fields)] {}
         #[serde(rename_all = "camelCase", deny_unknown_fields)] {}
@@ -117,8 +129,54 @@ fn unknown_fields_count_as_denied_only_where_they_are() {
         #[serde(deny_unknown_fields, from = "Wire")] {}
         #[serde(deny_unknown_fields, try_from = "Wire")] {}
         #[serde(deny_unknown_fields)] { #[serde(alias = "w")] }
+        #[serde(deny_unknown_fields, transparent)] {}
     };
-    assert_eq!(denied, [true, true, true, false, false, false, false, false, true]);
+    assert_eq!(denied, [true, true, true, false, false, false, false, false, true, false]);
+    let denied = denied_of_enum! {
+        #[serde(deny_unknown_fields)] { Cash, Card(V), Bank { v: u8 } }
+        #[serde(tag = "type", content = "of", deny_unknown_fields)] { Cash, Card(V), Bank { v: u8 } }
+        #[serde(tag = "type", deny_unknown_fields)] { Cash {}, Bank { v: u8 } }
+        #[serde(tag = "type", deny_unknown_fields)] { Bank { v: u8 }, #[serde(skip_deserializing)] Cash }
+        #[serde(tag = "type", deny_unknown_fields)] { Cash, Bank { v: u8 } }
+        #[serde(tag = "type")] #[serde(deny_unknown_fields)] { Bank { v: u8 }, Card(V) }
+        #[serde(untagged, deny_unknown_fields)] { Bank { v: u8 }, Pair(u8, u8) }
+        #[serde(untagged, deny_unknown_fields)] { Bank { v: u8 }, Card(V) }
+        #[serde(deny_unknown_fields)] { Bank { v: u8 }, #[serde(untagged)] Card(V) }
+    };
+    assert_eq!(denied, [true, true, true, true, false, false, true, false, false]);
+}
+
+/// Where the contract says `denied`, serde refuses; where it says otherwise beside `deny_unknown_fields`, serde does not.
+#[test]
+fn serde_denies_as_the_contract_says() {
+    #[derive(Canonical, Deserialize)]
+    struct Card {
+        #[allow(dead_code)]
+        number: u8,
+    }
+    macro_rules! of {
+        ($(#[$meta:meta])* { $($variants:tt)* }, $($text:literal),*) => {{
+            #[derive(Deserialize, IdempotentCommand)]
+            $(#[$meta])*
+            #[idem(operation = "t", version = 1, allow_empty)]
+            #[allow(dead_code)]
+            enum Pay { $($variants)* }
+            let is_refused = [$(serde_json::from_str::<Pay>($text).is_err()),*];
+            assert!(!is_refused.contains(&!is_refused[0]), "{is_refused:?}");
+            assert_eq!(Pay::contract().denies_unknown(), is_refused[0]);
+        }};
+    }
+    of!(#[serde(tag = "type", deny_unknown_fields)] { Cash {}, Bank { v: u8 } },
+        r#"{"type":"Cash","capture":false}"#, r#"{"type":"Bank","v":1,"capture":false}"#);
+    of!(#[serde(tag = "type", deny_unknown_fields)] { Cash, Bank { v: u8 } }, r#"{"type":"Cash","capture":false}"#);
+    of!(#[serde(tag = "type", deny_unknown_fields)] { Card(Card), Bank { v: u8 } },
+        r#"{"type":"Card","number":1,"capture":false}"#);
+    of!(#[serde(untagged, deny_unknown_fields)] { Card(Card), Bank { v: u8 } }, r#"{"number":1,"capture":false}"#);
+    of!(#[serde(tag = "type", content = "of", deny_unknown_fields)] { Cash, Bank { v: u8 } },
+        r#"{"type":"Cash","capture":false}"#, r#"{"type":"Bank","of":{"v":1},"capture":false}"#,
+        r#"{"type":"Bank","of":{"v":1,"capture":false}}"#);
+    of!(#[serde(deny_unknown_fields)] { Cash, Bank { v: u8 } },
+        r#"{"Cash":{"capture":false}}"#, r#"{"Bank":{"v":1,"capture":false}}"#);
 }
 
 /// The holes that the contract names are there: two requests, one command.

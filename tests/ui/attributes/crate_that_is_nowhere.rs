@@ -1,0 +1,9 @@
+use idem_core::Canonical;
+
+#[derive(Canonical)]
+#[idem(crate = "nowhere::idem")]
+struct Item {
+    sku: String,
+}
+
+fn main() {}
