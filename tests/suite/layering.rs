@@ -31,7 +31,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("heartbeat", &["record", "rules", "store"]),
     ("events", &["record", "store"]),
     ("reconciler", &["record", "calls", "rules", "decide", "store", "reply"]),
-    ("engine", &["key", "clock", "hash", "command", "calls", "record", "rules", "decide", "store", "reply", "heartbeat",
+    ("engine", &["key", "clock", "hash", "contract", "command", "calls", "record", "rules", "decide", "store", "reply", "heartbeat",
         "events", "reconciler"]),
     ("recovery", &["engine", "record", "calls", "rules", "decide", "store", "events", "reconciler"]),
     ("retention", &["engine", "store", "events"]),
