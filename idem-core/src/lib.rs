@@ -29,6 +29,7 @@ pub mod hash;
 mod heartbeat;
 mod key;
 mod memory;
+pub mod operator;
 mod reconciler;
 mod record;
 pub mod recovery;

@@ -10,7 +10,7 @@ use syn::{UseTree, Visibility};
 /// Each module and all that stands above it and that it may use. A module may name only modules above it, so there is
 /// no cycle.
 #[rustfmt::skip] // a table: one row a module
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("canonical", &[]),
     ("exact", &[]),
     ("key", &[]),
@@ -33,6 +33,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("engine", &["key", "clock", "hash", "contract", "command", "calls", "record", "rules", "decide", "store",
         "transition", "reply", "heartbeat", "events", "reconciler"]),
     ("recovery", &["engine", "record", "calls", "rules", "decide", "store", "events", "reconciler"]),
+    ("operator", &["engine", "key", "record", "calls", "rules", "store", "reply", "events"]),
     ("retention", &["engine", "store", "events"]),
     ("worker", &["engine", "events", "recovery", "retention"]),
 ];
