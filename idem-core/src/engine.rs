@@ -3,6 +3,7 @@
 mod answer;
 mod builder;
 mod call;
+mod checkpoint;
 mod claim;
 mod conduct;
 mod local;
@@ -19,6 +20,7 @@ use std::time::Duration;
 pub use answer::{Answer, Original, Outcome};
 pub use builder::{ConfigError, EngineBuilder};
 pub use call::{Call, NotCalled};
+pub use checkpoint::UnreadableCheckpoint;
 pub use claim::Claim;
 pub use local::LocalClaim;
 pub use namespace::OtherNamespace;

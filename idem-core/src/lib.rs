@@ -54,7 +54,7 @@ pub use contract::Contract;
 pub use derive::{Canonical, IdempotentCommand};
 pub use engine::{
     Answer, Begin, Call, Claim, Committed, ConfigError, Engine, EngineBuilder, LocalClaim, NotCalled, NotCheckpointed,
-    NotCommitted, Original, OtherNamespace, Outcome, RegisterError,
+    NotCommitted, Original, OtherNamespace, Outcome, RegisterError, UnreadableCheckpoint,
 };
 pub use hash::{CommandHash, InvalidHash, Verdict};
 pub use key::{IdempotencyKey, InvalidKey, InvalidTenant, Scope, Tenant};

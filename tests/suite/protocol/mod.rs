@@ -1,5 +1,6 @@
 //! The claim protocol: the decision table, the engine over a store, the heartbeat.
 
+mod checkpoints;
 mod decision;
 mod engine;
 mod events;
