@@ -17,6 +17,7 @@ mod calls;
 pub mod canonical;
 mod clock;
 pub mod command;
+pub mod consumer;
 pub mod contract;
 pub mod decide;
 #[cfg(feature = "derive")]

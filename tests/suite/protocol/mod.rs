@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod decision;
+mod deliveries;
 mod engine;
 mod events;
 mod heartbeat;
