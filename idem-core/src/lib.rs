@@ -11,6 +11,7 @@
 //! | `chrono`, `time`, `jiff`, `uuid` | no | the instants, dates, durations and ids of these crates |
 //! | `serde_json` | no | `serde_json::Value` |
 //! | `float` | no | `f32` and `f64` under `#[idem(float)]` |
+//! | `reqwest` | no | [`provider`]: what a failed HTTP call says of itself |
 //! | `snapshot` | no | `assert_contract!`, on top of insta |
 
 mod calls;
@@ -31,6 +32,8 @@ mod heartbeat;
 mod key;
 mod memory;
 pub mod operator;
+#[cfg(feature = "reqwest")]
+pub mod provider;
 mod reconciler;
 mod record;
 pub mod recovery;

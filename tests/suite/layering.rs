@@ -10,7 +10,7 @@ use syn::{UseTree, Visibility};
 /// Each module and all that stands above it and that it may use. A module may name only modules above it, so there is
 /// no cycle.
 #[rustfmt::skip] // a table: one row a module
-const ARROWS: [(&str, &[&str]); 25] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     ("canonical", &[]),
     ("exact", &[]),
     ("key", &[]),
@@ -32,6 +32,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("reconciler", &["record", "calls", "rules", "decide", "store", "reply"]),
     ("engine", &["key", "clock", "hash", "contract", "command", "calls", "record", "rules", "decide", "store",
         "transition", "reply", "heartbeat", "events", "reconciler"]),
+    ("provider", &["reply"]),
     ("consumer", &["engine", "store"]),
     ("recovery", &["engine", "record", "calls", "rules", "decide", "store", "events", "reconciler"]),
     ("operator", &["engine", "key", "record", "calls", "rules", "store", "reply", "events"]),

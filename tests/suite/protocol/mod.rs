@@ -6,5 +6,6 @@ mod deliveries;
 mod engine;
 mod events;
 mod heartbeat;
+mod provider;
 mod recovery;
 mod settling;
