@@ -6,6 +6,7 @@ mod deliveries;
 mod engine;
 mod events;
 mod heartbeat;
+mod outage;
 mod provider;
 mod recovery;
 mod settling;
