@@ -3,9 +3,11 @@
 mod answer;
 mod builder;
 mod call;
+mod checkpoint;
 mod claim;
 mod conduct;
 mod local;
+mod namespace;
 mod register;
 mod tell;
 mod transaction;
@@ -18,8 +20,10 @@ use std::time::Duration;
 pub use answer::{Answer, Original, Outcome};
 pub use builder::{ConfigError, EngineBuilder};
 pub use call::{Call, NotCalled};
+pub use checkpoint::UnreadableCheckpoint;
 pub use claim::Claim;
 pub use local::LocalClaim;
+pub use namespace::OtherNamespace;
 pub use register::RegisterError;
 pub use transaction::{Committed, NotCheckpointed, NotCommitted};
 
@@ -70,6 +74,7 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     heartbeat: Heartbeat,
     namespace: String,
+    settled: namespace::Settled,
     rules: Rules,
     operations: HashMap<String, Rules>,
     /// (operation, call) and what its provider promises.
@@ -98,8 +103,11 @@ impl Engine {
 
     /// Claims the key for the command, or tells what a second request gets.
     ///
+    /// The first request of an engine that has registered nothing settles the [namespace](EngineBuilder::namespace) first.
+    ///
     /// # Errors
-    /// [`StoreError`]: then nothing ran. Fail closed; the client may send the same request again.
+    /// [`StoreError`], also for a store that belongs to another namespace ([`OtherNamespace`] is the source then): then
+    /// nothing ran. Fail closed; the client may send the same request again.
     pub async fn begin<C: IdempotentCommand>(
         &self,
         tenant: &Tenant,
@@ -116,6 +124,7 @@ impl Engine {
         };
         let decided = |answer, age| inner.decided(C::OPERATION, answer, age);
         let failed = |error| inner.failed(error);
+        inner.own_namespace().await.map_err(failed)?;
         let mut found = match inner.claim(&new).await.map_err(failed)? {
             Claimed::Inserted { now } => {
                 let ownership = Ownership { scope: new.scope, fence: Fence::FIRST, owner: new.owner };

@@ -164,6 +164,8 @@ pub enum RecoveryStep {
     NotApplied,
     /// The provider could not say.
     StillUnknown,
+    /// A person decided on it.
+    ByHand,
 }
 
 /// Who is told. Called where things happen, so it must be quick, and must not panic.

@@ -11,12 +11,14 @@
 //! | `chrono`, `time`, `jiff`, `uuid` | no | the instants, dates, durations and ids of these crates |
 //! | `serde_json` | no | `serde_json::Value` |
 //! | `float` | no | `f32` and `f64` under `#[idem(float)]` |
+//! | `reqwest` | no | [`provider`]: what a failed HTTP call says of itself |
 //! | `snapshot` | no | `assert_contract!`, on top of insta |
 
 mod calls;
 pub mod canonical;
 mod clock;
 pub mod command;
+pub mod consumer;
 pub mod contract;
 pub mod decide;
 #[cfg(feature = "derive")]
@@ -29,6 +31,9 @@ pub mod hash;
 mod heartbeat;
 mod key;
 mod memory;
+pub mod operator;
+#[cfg(feature = "reqwest")]
+pub mod provider;
 mod reconciler;
 mod record;
 pub mod recovery;
@@ -53,7 +58,7 @@ pub use contract::Contract;
 pub use derive::{Canonical, IdempotentCommand};
 pub use engine::{
     Answer, Begin, Call, Claim, Committed, ConfigError, Engine, EngineBuilder, LocalClaim, NotCalled, NotCheckpointed,
-    NotCommitted, Original, Outcome, RegisterError,
+    NotCommitted, Original, OtherNamespace, Outcome, RegisterError, UnreadableCheckpoint,
 };
 pub use hash::{CommandHash, InvalidHash, Verdict};
 pub use key::{IdempotencyKey, InvalidKey, InvalidTenant, Scope, Tenant};

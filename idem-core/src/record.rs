@@ -255,7 +255,9 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// The data, as [`Claim::checkpoint`](crate::Claim::checkpoint) was given it. Look at the version first.
+    /// The data, as [`Claim::checkpoint`](crate::Claim::checkpoint) was given it. Look at name and version first, or let
+    /// [`Claim::resume_from`](crate::Claim::resume_from) do it: an error here, passed on with `?`, comes again in every
+    /// attempt.
     ///
     /// # Errors
     /// Where it is no `T`.

@@ -11,7 +11,7 @@ use syn::{UseTree, Visibility};
 /// Each module and all that stands above it and that it uses. A module may name only modules above it, so there is no
 /// cycle; and each arrow is there because it is used.
 #[rustfmt::skip] // a table: one row a module
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     ("canonical", &[]),
     ("exact", &[]),
     ("key", &[]),
@@ -31,9 +31,12 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("heartbeat", &["record", "rules", "store"]),
     ("events", &["record", "store"]),
     ("reconciler", &["record", "calls", "rules", "decide", "store", "reply"]),
-    ("engine", &["key", "clock", "hash", "contract", "command", "calls", "record", "rules", "decide", "store", "reply", "heartbeat",
-        "events", "reconciler"]),
+    ("engine", &["key", "clock", "hash", "contract", "command", "calls", "record", "rules", "decide", "store",
+        "reply", "heartbeat", "events", "reconciler"]),
+    ("provider", &["reply"]),
+    ("consumer", &["engine", "store"]),
     ("recovery", &["engine", "record", "calls", "rules", "decide", "store", "events", "reconciler"]),
+    ("operator", &["engine", "key", "record", "calls", "rules", "store", "reply", "events"]),
     ("retention", &["engine", "store", "events"]),
     ("worker", &["engine", "events", "retention"]),
 ];

@@ -5,6 +5,7 @@
 
 mod joining;
 mod memory;
+mod operating;
 mod postgres;
 mod registering;
 mod sqlite;

@@ -118,7 +118,8 @@ impl EngineBuilder {
     }
 
     /// What derived ids and downstream keys begin with, besides tenant, operation and key. Two services that share
-    /// a provider's account must differ in it. It must not change while records live. `default` unless said.
+    /// a provider's account must differ in it. It must not change while records live, so the first engine that uses a
+    /// store settles it there, and one with another namespace is refused. `default` unless said.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
@@ -232,6 +233,7 @@ impl EngineBuilder {
                 store: self.store,
                 clock: self.clock,
                 namespace: self.namespace,
+                settled: Default::default(),
                 rules: self.rules,
                 operations: self.operations,
                 calls,

@@ -207,7 +207,7 @@ impl Claim {
     }
 
     /// Keeps how far the work has come, durably and fenced, with the outcomes of calls made since the last write: the
-    /// next attempt finds it, [`Self::last_checkpoint`]. `version` is that of the data's format.
+    /// next attempt finds it, [`Self::resume_from`]. `version` is that of the data's format.
     ///
     /// # Errors
     /// [`NotCheckpointed`].
@@ -220,7 +220,7 @@ impl Claim {
         }
     }
 
-    /// The last checkpoint of an earlier attempt: what this one may start from.
+    /// The last checkpoint of an earlier attempt: what this one may start from. [`Self::resume_from`] reads it.
     #[must_use]
     pub fn last_checkpoint(&self) -> Option<&Checkpoint> {
         self.checkpoint.as_deref()

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::command::IdempotentCommand;
 use crate::contract::{self, Change, Contract, ParseError};
-use crate::engine::Engine;
+use crate::engine::{Engine, OtherNamespace};
 use crate::store::{AuditEntry, StoreError};
 
 /// Why a command is not registered. Nothing must be taken in then: the engine would answer retries of yesterday's
@@ -32,6 +32,9 @@ pub enum RegisterError {
         /// Where in its text.
         source: ParseError,
     },
+    /// The store belongs to another namespace.
+    #[error(transparent)]
+    Namespace(#[from] OtherNamespace),
     /// The store failed; the same may be tried again.
     #[error("the contracts cannot be compared")]
     Store(#[from] StoreError),
@@ -44,6 +47,7 @@ impl RegisterError {
         match self {
             Self::Breaking { .. } => "REGISTER_BREAKING",
             Self::Unreadable { .. } => "REGISTER_UNREADABLE",
+            Self::Namespace(other) => other.code(),
             Self::Store(error) => error.code(),
         }
     }
@@ -56,7 +60,7 @@ struct Override<'a> {
 }
 
 impl Engine {
-    /// Compares the contracts of all versions that the command keeps with those that wrote the store's records, and
+    /// Settles the [namespace](crate::EngineBuilder::namespace), then compares the contracts of all versions that the command keeps with those that wrote the store's records, and
     /// keeps them there. Call it for each command before traffic is taken.
     ///
     /// Accepted are a contract that the store has seen before, one that only adds to what is there, and one to which
@@ -96,12 +100,13 @@ impl Engine {
     /// with any more; a node that registers later without the override finds this one and starts.
     ///
     /// # Errors
-    /// [`RegisterError`], but not [`RegisterError::Breaking`] and not [`RegisterError::Unreadable`].
+    /// [`RegisterError`], [`RegisterError::Namespace`] too, but not [`RegisterError::Breaking`] and not [`RegisterError::Unreadable`].
     pub async fn register_anyway<C: IdempotentCommand>(&self, actor: &str, reason: &str) -> Result<(), RegisterError> {
         self.register_versions::<C>(Some(&Override { actor, reason })).await
     }
 
     async fn register_versions<C: IdempotentCommand>(&self, over: Option<&Override<'_>>) -> Result<(), RegisterError> {
+        self.inner.settle_namespace().await??;
         for version in (C::OLDEST..=C::VERSION).filter(|version| C::keeps(*version)) {
             if let Some(contract) = C::contract_at(version) {
                 self.admit(&contract, over).await?;

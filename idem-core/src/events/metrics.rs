@@ -124,6 +124,7 @@ impl RecoveryStep {
             Self::Rejected => "rejected",
             Self::NotApplied => "not_applied",
             Self::StillUnknown => "still_unknown",
+            Self::ByHand => "by_hand",
         }
     }
 }

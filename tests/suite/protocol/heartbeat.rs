@@ -1,8 +1,17 @@
 //! The heartbeat's thread, in real time with short leases.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
-use idem_core::{Answer, Begin, Engine, IdempotentCommand, MemoryStore, Outcome, Reply, Rules, Tenant};
+use idem_core::{
+    Answer, Begin, CallClass, CallError, Engine, Fate, IdempotentCommand, MemoryStore, Outcome, Reply, Rules, Store,
+    Tenant,
+};
+use idem_sqlx::{PgOptions, PgStore, SqliteStore};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::support::faulty::{Fails, FaultyStore, Request};
+use crate::support::postgres::{Cluster, Database};
 
 #[derive(IdempotentCommand)]
 #[idem(operation = "slow", version = 1)]
@@ -107,4 +116,133 @@ async fn dropped_work_loses_its_lease() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("dropped work kept its record");
+}
+
+/// Long enough that a busy machine beats three times within it.
+const LEASE: Duration = Duration::from_secs(3);
+
+fn beating(store: impl Store + 'static) -> Engine {
+    let rules = Rules { lease: LEASE, ..Rules::default() };
+    Engine::builder(store).rules(rules).call::<Slow>("charge", CallClass::Neither).build().unwrap()
+}
+
+fn runtime(threads: usize) -> Runtime {
+    Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap()
+}
+
+/// Two handlers on two threads of a runtime block both for two leases; `rival` comes when one lease and a half are over.
+fn block_every_thread(own: &Runtime, engine: &Engine, rival: impl Future<Output = Outcome>) {
+    let (block, blocked) = mpsc::channel();
+    let blocking = |id: u64| {
+        let (engine, block) = (engine.clone(), block.clone());
+        own.spawn(async move {
+            let key = format!("k{id}").parse().unwrap();
+            let work = |_| async move {
+                block.send(()).unwrap();
+                std::thread::sleep(2 * LEASE);
+                Ok(Reply::status(200))
+            };
+            engine.run(&Tenant::new("t").unwrap(), &key, &Slow { id }, work).await.unwrap()
+        })
+    };
+    let owners = [blocking(0), blocking(1)];
+    blocked.recv().unwrap();
+    blocked.recv().unwrap();
+    std::thread::sleep(LEASE + LEASE / 2);
+    let rival = runtime(1).block_on(rival);
+    assert!(matches!(rival, Outcome::Second(Answer::InProgress { .. })), "{rival:?}");
+    for owner in owners {
+        let owner = own.block_on(owner).unwrap();
+        assert!(matches!(owner, Outcome::Done { .. }), "{owner:?}");
+    }
+}
+
+async fn come_as_a_rival(engine: Engine) -> Outcome {
+    let work = |_| async { panic!("a rival ran beside a live owner") };
+    engine.run(&Tenant::new("t").unwrap(), &"k0".parse().unwrap(), &Slow { id: 0 }, work).await.unwrap()
+}
+
+#[test]
+fn handlers_that_block_every_thread_keep_their_leases_in_memory() {
+    let (own, store) = (runtime(2), MemoryStore::new());
+    block_every_thread(&own, &beating(store.clone()), come_as_a_rival(beating(store)));
+}
+
+#[test]
+fn handlers_that_block_every_thread_keep_their_leases_in_sqlite() {
+    let (own, directory) = (runtime(2), tempfile::tempdir().unwrap());
+    let file = directory.path().join("idem.db");
+    let engine = beating(own.block_on(SqliteStore::open(&file)).unwrap());
+    let rival = async { come_as_a_rival(beating(SqliteStore::open(&file).await.unwrap())).await };
+    block_every_thread(&own, &engine, rival);
+}
+
+#[test]
+fn handlers_that_block_every_thread_keep_their_leases_in_postgres() {
+    let own = runtime(2);
+    let database = own.block_on(Cluster::shared().database());
+    let engine = beating(own.block_on(PgStore::open(options(&database))).unwrap());
+    let rival = async { come_as_a_rival(beating(PgStore::open(options(&database)).await.unwrap())).await };
+    block_every_thread(&own, &engine, rival);
+}
+
+fn options(database: &Database) -> PgOptions {
+    let long = Duration::from_secs(60);
+    PgOptions::from(database.options()).statement_timeout(long).acquire_timeout(long)
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("never")]
+struct Never;
+
+impl CallError for Never {
+    fn fate(&self) -> Fate {
+        Fate::Unknown
+    }
+}
+
+/// The beat passes a row by that its owner's own transaction holds, for two leases. Nobody else gets it meanwhile, and
+/// the owner has not lost it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_locked_by_its_owners_transaction_is_not_lost() {
+    let database = Cluster::shared().database().await;
+    let store = PgStore::open(options(&database)).await.unwrap();
+    let pool = sqlx::PgPool::connect_with(database.options()).await.unwrap();
+    let (engine, rival) = (beating(store.clone()), beating(PgStore::open(options(&database)).await.unwrap()));
+    let (tenant, key) = (Tenant::new("t").unwrap(), "k0".parse().unwrap());
+    let (command, pool) = (Slow { id: 0 }, &pool);
+    let owner = engine.run(&tenant, &key, &command, |claim| async move {
+        let mut tx = pool.begin().await?;
+        let call = claim.open_in(&mut tx, "charge").await?;
+        tokio::time::sleep(LEASE + LEASE / 2).await;
+        let met = come_as_a_rival(rival).await;
+        assert!(matches!(met, Outcome::Second(Answer::InProgress { .. })), "{met:?}");
+        tokio::time::sleep(LEASE / 2).await;
+        assert!(!claim.is_lost(), "a beat took a locked row for a lost one");
+        tx.commit().await?;
+        let receipt: u32 = call.run(|_| async { Ok::<_, Never>(7) }).await?;
+        Ok(Reply::status(201).body(receipt.to_string()))
+    });
+    let owner = owner.await.unwrap();
+    assert!(matches!(owner, Outcome::Done { .. }), "{owner:?}");
+    drop(store);
+}
+
+/// The first beat finds no database, the second one does: the lease never ran out.
+#[tokio::test]
+async fn a_database_away_for_half_a_lease_costs_no_claim() {
+    for fails in [Fails::Before, Fails::After] {
+        let store = FaultyStore::over(MemoryStore::new());
+        store.plan(Request::Beat, fails);
+        let engine = beating(store.clone());
+        let owner = run(&engine, tokio::time::sleep(2 * LEASE));
+        let rival = async {
+            tokio::time::sleep(LEASE + LEASE / 3).await;
+            run(&engine, async { panic!("a rival ran beside a live owner") }).await
+        };
+        let (owner, rival) = tokio::join!(owner, rival);
+        assert!(matches!(owner, Outcome::Done { .. }), "{owner:?}");
+        assert!(matches!(rival, Outcome::Second(Answer::InProgress { .. })), "{rival:?}");
+        assert_eq!(store.planned(), 0, "no beat failed");
+    }
 }

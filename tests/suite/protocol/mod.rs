@@ -1,8 +1,12 @@
 //! The claim protocol: the decision table, the engine over a store, the heartbeat.
 
+mod checkpoints;
 mod decision;
+mod deliveries;
 mod engine;
 mod events;
 mod heartbeat;
+mod outage;
+mod provider;
 mod recovery;
 mod settling;

@@ -188,6 +188,21 @@ async fn a_provider_that_cannot_be_asked_is_asked_again_and_then_a_person_is_cal
     assert_eq!(bench.provider.asked.load(Ordering::Relaxed), before + 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_person_has_a_parked_record_asked_about_at_once() {
+    let bench = bench(Provider::new());
+    bench.abandon(&["book"]).await;
+    bench.recover_for(80 * HOUR).await;
+    assert_eq!(bench.state(), (StatusName::Unknown, true));
+    // The question of this hour is asked; the next one is an hour away.
+    let before = bench.provider.asked.load(Ordering::Relaxed);
+    bench.provider.says(Finding::applied(&7).unwrap());
+    bench.engine.ask_again(&bench.record().scope, "ada", "the bank is back").await.unwrap();
+    bench.engine.recover_once(10).await.unwrap();
+    assert_eq!(bench.state(), (StatusName::Completed, false));
+    assert_eq!(bench.provider.asked.load(Ordering::Relaxed), before + 1);
+}
+
 /// In every state and class, and nobody ever comes back.
 #[tokio::test(start_paused = true)]
 async fn every_record_settles_without_clients() {

@@ -13,6 +13,10 @@ mod conformance {
     idem_core::conformance!(crate::stores::block_on, async { (MemoryStore::new(), ()) });
 }
 
+mod operating {
+    crate::stores::operating::operating!(async { (idem_core::MemoryStore::new(), ()) });
+}
+
 mod registering {
     crate::stores::registering::registering!(async { (idem_core::MemoryStore::new(), ()) });
 }

@@ -22,6 +22,10 @@ mod conformance {
     idem_core::conformance!(crate::stores::block_on, super::temporary());
 }
 
+mod operating {
+    crate::stores::operating::operating!(super::temporary());
+}
+
 mod registering {
     crate::stores::registering::registering!(super::temporary());
 }

@@ -1,6 +1,7 @@
 //! Deploys: what a store says to the contract of a node that starts.
 
-use idem_core::{Engine, IdempotentCommand, RegisterError};
+use idem_core::store::Claiming;
+use idem_core::{Engine, IdempotentCommand, OtherNamespace, RegisterError, Reply, Scope, StoreError, Tenant};
 
 use crate::support::faulty::FaultyStore;
 
@@ -17,6 +18,9 @@ macro_rules! registering {
             a_contract_that_cannot_be_read_is_refused
             sixteen_nodes_register_at_once
             of_rivals_that_break_with_each_other_one_starts
+            another_namespace_is_refused_at_the_start
+            another_namespace_claims_nothing
+            of_rivals_with_two_namespaces_one_starts
         );
     };
     (@each $open:expr; $($deploy:ident)*) => {$(
@@ -169,4 +173,52 @@ pub(super) async fn of_rivals_that_break_with_each_other_one_starts(store: Fault
     let started = [plain.unwrap().is_ok(), upper.unwrap().is_ok()];
     assert_ne!(started[0], started[1]);
     assert_eq!(texts(&store, 1).await.len(), 1);
+}
+
+fn engine_of(store: &FaultyStore, namespace: &str) -> Engine {
+    Engine::builder(store.clone()).namespace(namespace).build().unwrap()
+}
+
+pub(super) async fn another_namespace_is_refused_at_the_start(store: FaultyStore) {
+    engine_of(&store, "payments").register::<Plain>().await.unwrap();
+    engine_of(&store, "payments").register::<Noted>().await.unwrap();
+    let other = engine_of(&store, "payments-eu");
+    for error in [
+        other.register::<Plain>().await.unwrap_err(),
+        other.register_anyway::<Upper>("ada", "never went live").await.unwrap_err(),
+    ] {
+        assert_eq!(error.code(), "NAMESPACE_OTHER");
+        assert!(error.to_string().contains("`payments`") && error.to_string().contains("`payments-eu`"), "{error}");
+    }
+    assert_eq!((texts(&store, 1).await.len(), store.audits()), (2, vec![]), "a refused one leaves nothing");
+}
+
+/// Also where nobody registered anything.
+pub(super) async fn another_namespace_claims_nothing(store: FaultyStore) {
+    let (tenant, pay) = (Tenant::new("acme").unwrap(), || Plain { payee: "ada".to_owned() });
+    let work = |_| async { Ok(Reply::status(201)) };
+    engine_of(&store, "payments").run(&tenant, &"k".parse().unwrap(), &pay(), work).await.unwrap();
+    let other = engine_of(&store, "default");
+    for key in ["k", "another"] {
+        let refused = other.run(&tenant, &key.parse().unwrap(), &pay(), work).await.unwrap_err();
+        let StoreError::Unusable(source) = refused else { panic!("{refused:?}") };
+        assert_eq!(source.downcast_ref::<OtherNamespace>().unwrap().settled, "payments");
+    }
+    let scope = Scope::new(tenant, "pay", "another".parse().unwrap());
+    assert!(store.look(&scope).await.unwrap().is_none());
+}
+
+pub(super) async fn of_rivals_with_two_namespaces_one_starts(store: FaultyStore) {
+    let nodes = (0..16).map(|number| {
+        let engine = engine_of(&store, ["blue", "green"][number % 2]);
+        tokio::spawn(async move { engine.register::<Plain>().await.is_ok() })
+    });
+    let mut started = Vec::new();
+    for node in nodes.collect::<Vec<_>>() {
+        started.push(node.await.unwrap());
+    }
+    for pair in started.chunks(2) {
+        assert_eq!(pair, &started[..2]);
+        assert_ne!(pair[0], pair[1]);
+    }
 }

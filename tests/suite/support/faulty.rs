@@ -22,6 +22,7 @@ pub(crate) enum Request {
     Tend,
     Step,
     Finish,
+    Beat,
 }
 
 /// How it fails.
@@ -38,6 +39,7 @@ pub(crate) enum Fails {
 pub(crate) struct FaultyStore {
     inner: Arc<dyn Store>,
     opaque: bool,
+    trip: Duration,
     faults: Arc<Mutex<VecDeque<(Request, Fails)>>>,
     audits: Arc<Mutex<Vec<AuditEntry>>>,
     holds: Arc<Mutex<Vec<(Request, Hold)>>>,
@@ -65,6 +67,7 @@ impl FaultyStore {
         Self {
             inner: Arc::new(store),
             opaque: false,
+            trip: Duration::ZERO,
             faults: Arc::default(),
             holds: Arc::default(),
             audits: Arc::default(),
@@ -74,6 +77,17 @@ impl FaultyStore {
     /// One that does not say what it stands in front of.
     pub(crate) fn opaque(store: impl Store + 'static) -> Self {
         Self { opaque: true, ..Self::over(store) }
+    }
+
+    /// The same, whose requests take that long to arrive: what was read is old by then.
+    pub(crate) fn a_trip_away(self, trip: Duration) -> Self {
+        Self { trip, ..self }
+    }
+
+    async fn travel(&self) {
+        if !self.trip.is_zero() {
+            tokio::time::sleep(self.trip).await;
+        }
     }
 
     /// The next such request fails in that way; several are met in the order in which they were planned.
@@ -115,7 +129,7 @@ impl FaultyStore {
         request: Request,
         run: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let gone = || StoreError::Unavailable(Box::new(io::Error::from(io::ErrorKind::ConnectionReset)));
+        self.travel().await;
         if let Some(hold) = self.held(request) {
             hold.arrived.add_permits(1);
             hold.go.acquire().await.unwrap().forget();
@@ -124,6 +138,26 @@ impl FaultyStore {
             Some(Fails::Before) => Err(gone()),
             Some(Fails::After) => run.await.and(Err(gone())),
             None => run.await,
+        }
+    }
+}
+
+fn gone() -> StoreError {
+    StoreError::Unavailable(Box::new(io::Error::from(io::ErrorKind::ConnectionReset)))
+}
+
+/// Beats that fail as they were planned.
+struct FaultyPulse {
+    store: FaultyStore,
+    inner: Box<dyn Pulse>,
+}
+
+impl Pulse for FaultyPulse {
+    fn beat(&mut self, live: &[(Ownership, Duration)]) -> Result<Vec<bool>, StoreError> {
+        match self.store.fault(Request::Beat) {
+            Some(Fails::Before) => Err(gone()),
+            Some(Fails::After) => self.inner.beat(live).and(Err(gone())),
+            None => self.inner.beat(live),
         }
     }
 }
@@ -139,6 +173,7 @@ impl Claiming for FaultyStore {
     }
 
     async fn look(&self, scope: &Scope) -> Result<Option<Box<Found>>, StoreError> {
+        self.travel().await;
         self.inner.look(scope).await
     }
 
@@ -158,7 +193,7 @@ impl Owning for FaultyStore {
     }
 
     fn pulse(&self) -> Result<Box<dyn Pulse>, StoreError> {
-        self.inner.pulse()
+        Ok(Box::new(FaultyPulse { store: self.clone(), inner: self.inner.pulse()? }))
     }
 }
 
@@ -175,14 +210,17 @@ impl Store for FaultyStore {
 #[async_trait]
 impl Recovering for FaultyStore {
     async fn due(&self, grace: Duration, after: Option<&Record>, limit: u32) -> Result<Vec<Found>, StoreError> {
+        self.travel().await;
         self.inner.due(grace, after, limit).await
     }
 
     async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
+        self.travel().await;
         self.inner.take_to_ask(take).await
     }
 
     async fn answer(&self, owner: &Ownership, answered: &Answered) -> Result<Fenced, StoreError> {
+        self.travel().await;
         self.inner.answer(owner, answered).await
     }
 
@@ -195,6 +233,7 @@ impl Recovering for FaultyStore {
     }
 
     async fn learned(&self, scope: &Scope) -> Result<Vec<Evidence>, StoreError> {
+        self.travel().await;
         self.inner.learned(scope).await
     }
 }
