@@ -3,6 +3,7 @@
 // All of it is test; clippy sees that only of functions marked as one.
 #![allow(clippy::unwrap_used)]
 
+mod cleaning;
 mod joining;
 mod memory;
 mod postgres;

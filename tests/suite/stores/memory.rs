@@ -15,6 +15,8 @@ mod conformance {
 
 joining!(Beside);
 
+crate::stores::cleaning::cleaning!(async { (MemoryStore::new(), ()) });
+
 /// A list beside the store; a transaction knows where its own is.
 struct Beside {
     store: MemoryStore,

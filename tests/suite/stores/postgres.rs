@@ -1,5 +1,6 @@
 //! The store in PostgreSQL.
 
+mod again;
 mod cost;
 mod join;
 mod locks;
@@ -21,6 +22,8 @@ use crate::support::postgres::{Cluster, Database};
 mod conformance {
     idem_core::conformance!(crate::stores::block_on, super::temporary());
 }
+
+crate::stores::cleaning::cleaning!(temporary());
 
 /// A store in a database that is gone with the test.
 async fn temporary() -> (PgStore, Database) {

@@ -14,6 +14,8 @@ mod conformance {
     idem_core::conformance!(crate::stores::block_on, super::temporary());
 }
 
+crate::stores::cleaning::cleaning!(temporary());
+
 /// A store in a directory that is gone with the test.
 async fn temporary() -> (SqliteStore, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("a temporary directory");
