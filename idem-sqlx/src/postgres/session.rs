@@ -54,7 +54,7 @@ impl<'c> Session<'c> {
         };
         // A proxy gives the same server connection until the end of a transaction, and no longer: what is prepared and
         // set must be used within it. Nobody cancels this half-way, see `Desk`.
-        self.raw("BEGIN").await?;
+        self.raw("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
         let sent = async {
             let set = sqlx::query(SET_TIMEOUTS).persistent(false).bind(lock).bind(statement);
             set.fetch_all(&mut *self.connection).await?;

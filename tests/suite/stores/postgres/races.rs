@@ -137,8 +137,8 @@ async fn a_poisoned_pool_does_not_reach_a_claim() {
 
 #[derive(IdempotentCommand)]
 #[idem(operation = "create_payment", version = 1)]
-struct Pay {
-    amount: u64,
+pub(super) struct Pay {
+    pub(super) amount: u64,
 }
 
 /// Losing the race is no error, also where two connections serve 64 requests.
