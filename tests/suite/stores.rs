@@ -5,8 +5,10 @@
 
 mod cleaning;
 mod joining;
+mod lasting;
 mod memory;
 mod postgres;
+mod schemas;
 mod sqlite;
 
 /// Runs one behaviour on a runtime of its own, as an application would.

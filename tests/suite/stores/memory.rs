@@ -16,6 +16,7 @@ mod conformance {
 joining!(Beside);
 
 crate::stores::cleaning::cleaning!(async { (MemoryStore::new(), ()) });
+crate::stores::lasting::lasting!(async { (MemoryStore::new(), ()) }, async |_| ());
 
 /// A list beside the store; a transaction knows where its own is.
 struct Beside {

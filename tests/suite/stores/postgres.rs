@@ -24,9 +24,12 @@ mod conformance {
 }
 
 crate::stores::cleaning::cleaning!(temporary());
+crate::stores::lasting::lasting!(temporary(), async |database: &Database| {
+    database.run("UPDATE idem.idempotency_requests SET sweep_at = '-infinity'").await;
+});
 
 /// A store in a database that is gone with the test.
-async fn temporary() -> (PgStore, Database) {
+pub(super) async fn temporary() -> (PgStore, Database) {
     let database = Cluster::shared().database().await;
     let store = PgStore::open(options(&database)).await.expect("a store");
     (store, database)

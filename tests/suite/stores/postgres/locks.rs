@@ -150,7 +150,7 @@ async fn clock(connection: &mut PgConnection) -> SystemTime {
 }
 
 /// Until a statement waits for a lock in this database.
-async fn waits(database: &Database) {
+pub(super) async fn waits(database: &Database) {
     let name = database.name();
     let waiting =
         format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}' AND wait_event_type = 'Lock'");
