@@ -132,7 +132,7 @@ async fn work_in_a_transaction_goes_through_a_proxy() {
 }
 
 /// A PgBouncer before the database, of two server connections.
-async fn proxy(database: &Database) -> (PgConnectOptions, Supervised) {
+pub(super) async fn proxy(database: &Database) -> (PgConnectOptions, Supervised) {
     let bouncer = program("pgbouncer");
     let server = database.options();
     for _ in 0..3 {
