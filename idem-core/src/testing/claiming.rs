@@ -7,10 +7,10 @@ use crate::hash::{CommandHash, Verdict};
 use crate::key::{IdempotencyKey, Scope, Tenant};
 use crate::record::{Fence, Keep, OwnerToken, Revision, Status, StatusName};
 use crate::rules::Rules;
-use crate::store::{Claimed, End, Finish, NewClaim, Seen, Step, Store, SweepOrder, TakeOver};
+use crate::store::{Claimed, End, Finish, NewClaim, Seen, Step, Store, SweepOrder, TakeOver, Tended};
 use crate::testing::{
     Case, KEEP, LONG, MOMENT, a_step, answer, applied, at_once, beat, changed, completed, eventually, finish,
-    fresh_tenant, hash, stored,
+    fresh_tenant, hash, stored, written,
 };
 
 /// A first claim owns the record, and the record says so.
@@ -43,27 +43,45 @@ pub async fn a_claim_of_another_command_changes_no_record(store: &dyn Store) {
         for called in [false, true] {
             let case = Case::new(store);
             in_state(&case, status, called).await;
-            let before = case.looked().await.expect("a record");
-            assert_eq!((before.status.name(), before.calls.is_empty()), (status, !called));
-            let other = NewClaim { hash: hash(2), ..case.new_claim(Duration::ZERO) };
-            for _ in 0..2 {
-                match store.claim(&other).await {
-                    Ok(Claimed::Found(found)) => {
-                        assert_eq!((&found.record, found.record.hash), (&before, hash(1)), "{status}");
-                        let said = decide(&found.record, Verdict::Different, found.now, &Rules::default());
-                        assert!(matches!(said, Decision::Mismatch { .. }), "{status}: {said:?}");
-                    }
-                    claimed => panic!("{status}: {claimed:?}"),
-                }
-            }
-            // Nor does it take over what it takes for its own.
-            let take = case.take(&before);
-            let take = TakeOver { seen: Seen { hash: hash(2), ..take.seen }, ..take };
-            assert_eq!(changed(store.take_over(&take).await).as_ref(), Some(&before), "{status}");
-            assert_eq!(changed(store.take_to_ask(&take).await).as_ref(), Some(&before), "{status}");
-            assert_eq!(case.looked().await, Some(before), "{status}");
+            assert_eq!(case.looked().await.map(|record| record.status.name()), Some(status));
+            is_told_apart(&case).await;
         }
     }
+    // While a worker asks, and when a person was called.
+    let [asked, parked, failed] = [Case::new(store), Case::new(store), Case::new(store)];
+    asked.unknown("charge").await;
+    asked.take_to_ask().await;
+    is_told_apart(&asked).await;
+    parked.unknown("charge").await;
+    in_state(&failed, StatusName::FailedRetryable, true).await;
+    for case in [parked, failed] {
+        let seen = Seen::of(&case.record().await);
+        written(store.tend(&seen, &Tended::Parked { ask_in: Duration::ZERO }).await);
+        assert!(case.record().await.is_parked());
+        is_told_apart(&case).await;
+    }
+}
+
+async fn is_told_apart(case: &Case<'_>) {
+    let before = case.looked().await.expect("a record");
+    let status = before.status.name();
+    let other = NewClaim { hash: hash(2), ..case.new_claim(Duration::ZERO) };
+    for _ in 0..2 {
+        match case.store.claim(&other).await {
+            Ok(Claimed::Found(found)) => {
+                assert_eq!((&found.record, found.record.hash), (&before, hash(1)), "{status}");
+                let said = decide(&found.record, Verdict::Different, found.now, &Rules::default());
+                assert!(matches!(said, Decision::Mismatch { .. }), "{status}: {said:?}");
+            }
+            claimed => panic!("{status}: {claimed:?}"),
+        }
+    }
+    // Nor does it get what it takes for its own.
+    let take = case.take(&before);
+    let take = TakeOver { seen: Seen { hash: hash(2), ..take.seen }, ..take };
+    assert_eq!(changed(case.store.take_over(&take).await).as_ref(), Some(&before), "{status}");
+    assert_eq!(changed(case.store.take_to_ask(&take).await).as_ref(), Some(&before), "{status}");
+    assert_eq!(case.looked().await, Some(before), "{status}");
 }
 
 /// Brings a record into a state, due where that state has a time. A call of one that expires is closed.
