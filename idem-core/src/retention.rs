@@ -40,22 +40,24 @@ impl Engine {
         Ok(swept)
     }
 
-    /// Batches with pauses, until a batch finds less than it may take, or the round's bound is reached; the sum of all.
+    /// Batches with pauses, until one finds nothing any more, or the round's bound is reached; the sum of all. (A batch
+    /// that took less than it might is no end: what it expired may be gone with the next one.)
     ///
     /// # Errors
     /// [`StoreError`]; what was swept before it stays swept.
     pub async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
         let mut sum = Swept::default();
-        for _ in 0..sweep.batches {
+        for batch in 0..sweep.batches {
+            if batch > 0 {
+                self.clock().sleep(sweep.pause).await;
+            }
             let swept = self.sweep_once(sweep).await?;
             sum.bodies += swept.bodies;
             sum.expired += swept.expired;
             sum.purged += swept.purged;
-            let most = swept.bodies.max(swept.expired).max(swept.purged);
-            if most < u64::from(sweep.batch) {
+            if swept == Swept::default() {
                 break;
             }
-            self.clock().sleep(sweep.pause).await;
         }
         Ok(sum)
     }

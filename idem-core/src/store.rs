@@ -151,8 +151,11 @@ pub trait Recovering: Send + Sync {
 /// Forgetting what need not be known any more.
 #[async_trait]
 pub trait Sweeping: Send + Sync {
-    /// T16, T17 and bodies whose retention is over, in one small batch of each; safe beside any number of others.
-    /// Never a record in progress, unknown, or with an open call.
+    /// T16, T17 and bodies whose retention is over, in one small batch; safe beside any number of others. Never a
+    /// record in progress, unknown, or with an open call.
+    ///
+    /// It may take less than it was allowed to, of one kind or of all together. That it swept nothing at all says that
+    /// nothing is over any more, but for what another sweeper has in hand.
     ///
     /// # Errors
     /// [`StoreError`]; the next round goes on.

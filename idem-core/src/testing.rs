@@ -39,6 +39,7 @@ macro_rules! conformance {
             claiming {
                 a_first_claim_inserts
                 a_second_claim_finds_the_record_unchanged
+                a_claim_of_another_command_changes_no_record
                 a_claim_sent_again_finds_its_own_token
                 of_concurrent_claims_one_inserts
                 keys_are_compared_byte_by_byte
@@ -48,6 +49,7 @@ macro_rules! conformance {
                 form_and_version_of_the_hash_are_kept
                 a_span_may_be_without_end
                 times_read_back_as_they_were_answered
+                a_part_of_a_tick_is_cut
             }
             taking_over {
                 a_lease_that_is_over_is_taken_over
@@ -161,6 +163,7 @@ macro_rules! conformance {
                 a_round_is_bounded
                 many_sweep_at_once
                 of_a_retry_and_a_sweeper_one_wins
+                of_a_claim_and_a_purge_nothing_is_lost
             }
             keeping {
                 contracts_are_kept_in_order

@@ -83,6 +83,9 @@ pub enum Error {
     /// So many writes were waiting that this one did not have its turn within twice the busy time-out.
     #[error("the write did not have its turn within twice the busy time-out")]
     Busy,
+    /// Whenever the record was in the way it was gone when it was looked for. Nobody owns it by that.
+    #[error("the record came and went while it was looked for")]
+    Contended,
     /// The file was deleted or replaced under this process. What it wrote from here on would be lost, or would make a
     /// second owner beside that of a process with the new file: it has to be started again.
     #[error("the SQLite file {} was deleted or replaced while it was open: start this process again", .0.display())]
@@ -144,6 +147,7 @@ impl Error {
             Self::SchemaEdited { .. } => "SCHEMA_EDITED",
             Self::Locked(_) => "DATABASE_LOCKED",
             Self::Busy => "DATABASE_BUSY",
+            Self::Contended => "DATABASE_CONTENDED",
             Self::Replaced(_) => "DATABASE_REPLACED",
             Self::Conflict(_) => "DATABASE_CONFLICT",
             Self::NotDurable(_) => "DATABASE_NOT_DURABLE",
@@ -168,6 +172,7 @@ impl Error {
         match self {
             Self::Locked(_)
             | Self::Busy
+            | Self::Contended
             | Self::Conflict(_)
             | Self::Full(_)
             | Self::Failed(_)

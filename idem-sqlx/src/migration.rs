@@ -64,3 +64,53 @@ pub(crate) fn complete(known: &[Migration], newest: i64) -> Result<(), Error> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two releases: the second one added something that the first can work with.
+    const STEPS: &[Migration] = &[
+        Migration { version: 1, name: "records", oldest: 1, sql: "CREATE TABLE a (b)" },
+        Migration { version: 2, name: "more", oldest: 1, sql: "ALTER TABLE a ADD COLUMN c" },
+    ];
+
+    fn applied(steps: &[Migration]) -> Vec<Applied> {
+        let applied =
+            |step: &Migration| Applied { version: step.version, oldest: step.oldest, checksum: step.checksum() };
+        steps.iter().map(applied).collect()
+    }
+
+    /// What the release that knows `known` says to a database with the steps of `there`.
+    fn checked(known: &[Migration], there: Vec<Applied>) -> Result<(), Error> {
+        complete(known, newest(known, there)?)
+    }
+
+    #[test]
+    fn a_schema_that_lacks_a_step_is_too_old() {
+        assert!(matches!(checked(STEPS, Vec::new()), Err(Error::NotMigrated(None))));
+        let error = checked(STEPS, applied(&STEPS[..1])).unwrap_err();
+        assert!(matches!(error, Error::SchemaTooOld { found: 1, needed: 2 }), "{error}");
+        assert_eq!((error.code(), error.is_transient()), ("SCHEMA_TOO_OLD", false));
+        assert!(checked(STEPS, applied(STEPS)).is_ok());
+    }
+
+    #[test]
+    fn the_release_before_works_with_a_step_that_allows_it() {
+        assert!(checked(&STEPS[..1], applied(STEPS)).is_ok());
+        let mut later = applied(STEPS);
+        later[1].oldest = 2;
+        let error = checked(&STEPS[..1], later).unwrap_err();
+        assert!(matches!(error, Error::SchemaTooNew { found: 2, oldest: 2, known: 1 }), "{error}");
+    }
+
+    #[test]
+    fn each_step_is_compared_with_its_own_text() {
+        for edited in 0..2 {
+            let mut there = applied(STEPS);
+            there[edited].checksum = Vec::new();
+            let error = checked(STEPS, there).unwrap_err();
+            assert!(matches!(error, Error::SchemaEdited { version } if version == STEPS[edited].version), "{error}");
+        }
+    }
+}

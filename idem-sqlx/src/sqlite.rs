@@ -188,7 +188,7 @@ impl Claiming for SqliteStore {
             }
             // Swept in between; that it was there does not make anybody its owner.
         }
-        Err(StoreError::Unavailable("the record comes and goes".into()))
+        Err(Error::Contended.into())
     }
 
     async fn take_over(&self, take: &TakeOver) -> Result<Guarded, StoreError> {

@@ -3,11 +3,14 @@
 // All of it is test; clippy sees that only of functions marked as one.
 #![allow(clippy::unwrap_used)]
 
+mod cleaning;
 mod joining;
+mod lasting;
 mod memory;
 mod operating;
 mod postgres;
 mod registering;
+mod schemas;
 mod sqlite;
 
 /// Runs one behaviour on a runtime of its own, as an application would.

@@ -284,7 +284,7 @@ pub struct Evidence {
     pub state: CallState,
 }
 
-/// What one round of cleaning may do.
+/// What one batch of cleaning may do.
 #[derive(Debug, Clone, Copy)]
 pub struct SweepOrder {
     /// At most so many records of each kind.
@@ -294,7 +294,7 @@ pub struct SweepOrder {
     pub purge_tombstones: bool,
 }
 
-/// What one round of cleaning did.
+/// What one batch of cleaning did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Bodies dropped before their window was over.

@@ -1,12 +1,17 @@
 //! T1: one record for each scope, inserted once.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use crate::hash::CommandHash;
+use crate::decide::{Decision, decide};
+use crate::hash::{CommandHash, Verdict};
 use crate::key::{IdempotencyKey, Scope, Tenant};
-use crate::record::{Fence, OwnerToken, Revision, Status};
-use crate::store::{Claimed, NewClaim, Store};
-use crate::testing::{Case, LONG, at_once, beat, completed, fresh_tenant, hash};
+use crate::record::{Fence, Keep, OwnerToken, Revision, Status, StatusName};
+use crate::rules::Rules;
+use crate::store::{Claimed, End, Finish, NewClaim, Seen, Step, Store, SweepOrder, TakeOver, Tended};
+use crate::testing::{
+    Case, KEEP, LONG, MOMENT, a_step, answer, applied, at_once, beat, changed, completed, eventually, finish,
+    fresh_tenant, hash, stored, written,
+};
 
 /// A first claim owns the record, and the record says so.
 pub async fn a_first_claim_inserts(store: &dyn Store) {
@@ -29,6 +34,83 @@ pub async fn a_second_claim_finds_the_record_unchanged(store: &dyn Store) {
     let Ok(Claimed::Found(found)) = store.claim(&other).await else { panic!("a second claim owns the record") };
     assert_eq!(found.record, before);
     assert_eq!(case.record().await.ownership(), owner);
+}
+
+/// In whatever state a record is: a claim of another command finds it with the hash of its own command, so that it is
+/// told apart, writes nothing, and owns nothing, though its answer was lost and it is sent again.
+pub async fn a_claim_of_another_command_changes_no_record(store: &dyn Store) {
+    for status in StatusName::ALL {
+        for called in [false, true] {
+            let case = Case::new(store);
+            in_state(&case, status, called).await;
+            assert_eq!(case.looked().await.map(|record| record.status.name()), Some(status));
+            is_told_apart(&case).await;
+        }
+    }
+    // While a worker asks, and when a person was called.
+    let [asked, parked, failed] = [Case::new(store), Case::new(store), Case::new(store)];
+    asked.unknown("charge").await;
+    asked.take_to_ask().await;
+    is_told_apart(&asked).await;
+    parked.unknown("charge").await;
+    in_state(&failed, StatusName::FailedRetryable, true).await;
+    for case in [parked, failed] {
+        let seen = Seen::of(&case.record().await);
+        written(store.tend(&seen, &Tended::Parked { ask_in: Duration::ZERO }).await);
+        assert!(case.record().await.is_parked());
+        is_told_apart(&case).await;
+    }
+}
+
+async fn is_told_apart(case: &Case<'_>) {
+    let before = case.looked().await.expect("a record");
+    let status = before.status.name();
+    let other = NewClaim { hash: hash(2), ..case.new_claim(Duration::ZERO) };
+    for _ in 0..2 {
+        match case.store.claim(&other).await {
+            Ok(Claimed::Found(found)) => {
+                assert_eq!((&found.record, found.record.hash), (&before, hash(1)), "{status}");
+                let said = decide(&found.record, Verdict::Different, found.now, &Rules::default());
+                assert!(matches!(said, Decision::Mismatch { .. }), "{status}: {said:?}");
+            }
+            claimed => panic!("{status}: {claimed:?}"),
+        }
+    }
+    // Nor does it get what it takes for its own.
+    let take = case.take(&before);
+    let take = TakeOver { seen: Seen { hash: hash(2), ..take.seen }, ..take };
+    assert_eq!(changed(case.store.take_over(&take).await).as_ref(), Some(&before), "{status}");
+    assert_eq!(changed(case.store.take_to_ask(&take).await).as_ref(), Some(&before), "{status}");
+    assert_eq!(case.looked().await, Some(before), "{status}");
+}
+
+/// Brings a record into a state, due where that state has a time. A call of one that expires is closed.
+async fn in_state(case: &Case<'_>, status: StatusName, called: bool) {
+    let (owner, _) = case.claim(LONG).await;
+    if called {
+        case.step(&owner, case.announce("charge")).await;
+    }
+    let closed = if called && status == StatusName::Expired { vec![applied("charge", "{}")] } else { Vec::new() };
+    let over = Keep { window: MOMENT, body: MOMENT, metadata: LONG };
+    let end = match status {
+        StatusName::InProgress => {
+            case.step(&owner, Step { lease: MOMENT, ..a_step() }).await;
+            return case.time_comes().await;
+        }
+        StatusName::Completed => completed(),
+        StatusName::FailedReplayable => End::FailedReplayable { response: answer("no"), keep: KEEP },
+        StatusName::FailedRetryable => End::FailedRetryable { retry_in: Duration::ZERO, keep: KEEP },
+        StatusName::Unknown => End::Unknown { ask_in: Duration::ZERO },
+        StatusName::Expired => End::Completed { response: answer("{}"), keep: over },
+    };
+    stored(case.store.finish(&owner, &Finish { closed, ..finish(end) }).await);
+    if status == StatusName::Expired {
+        eventually(async || {
+            case.store.sweep(SweepOrder { limit: 100, purge_tombstones: false }).await.expect("a batch");
+            case.looked().await.is_some_and(|record| record.status.name() == StatusName::Expired)
+        })
+        .await;
+    }
 }
 
 /// A claim whose answer was lost, sent again: its own token is in the record, so it is the owner.
@@ -135,6 +217,42 @@ pub async fn a_span_may_be_without_end(store: &dyn Store) {
     let Status::InProgress { locked_until } = case.record().await.status else { panic!("it is in progress") };
     assert!(now + LONG < locked_until);
     assert_eq!(beat(store, vec![(owner, Duration::MAX)]).await, [true]);
+}
+
+/// A store that counts in milliseconds, or finer, cuts what is left over: no span gets longer by being kept, and none
+/// shorter by a whole millisecond. Guards still find what they saw.
+pub async fn a_part_of_a_tick_is_cut(store: &dyn Store) {
+    let is_cut = |kept: SystemTime, exact: SystemTime| {
+        let lacks = exact.duration_since(kept).expect("nothing gets longer");
+        assert!(lacks < Duration::from_millis(1), "{lacks:?} are missing");
+    };
+    for nanos in [1, 999, 1_001, 999_999, 1_234_567, 999_999_999] {
+        let odd = LONG + Duration::from_nanos(nanos);
+        let case = Case::new(store);
+        let (owner, now) = case.claim(odd).await;
+        let Status::InProgress { locked_until } = case.record().await.status else { panic!("it is in progress") };
+        is_cut(locked_until, now + odd);
+        let now = case.step(&owner, Step { lease: odd, ..case.announce("charge") }).await;
+        let Status::InProgress { locked_until } = case.record().await.status else { panic!("it is in progress") };
+        is_cut(locked_until, now + odd);
+        let keep = Keep { window: odd, body: odd - LONG, metadata: odd };
+        let retry_in = Duration::from_nanos(nanos % 1_000_000);
+        let now = case.finish(&owner, End::FailedRetryable { retry_in, keep }).await;
+        let Status::FailedRetryable { next_attempt_at, expires_at, purge_at, .. } = case.record().await.status else {
+            panic!("it failed")
+        };
+        is_cut(next_attempt_at, now + retry_in);
+        is_cut(expires_at, now + odd);
+        is_cut(purge_at, now + odd + odd);
+        case.time_comes().await;
+        let owner = case.take_over().await;
+        let now = case.finish(&owner, End::Completed { response: answer("{}"), keep }).await;
+        let Status::Completed(kept) = case.record().await.status else { panic!("it is completed") };
+        assert_eq!(kept.at, now);
+        is_cut(kept.expires_at, now + odd);
+        is_cut(kept.body_until, now + (odd - LONG));
+        is_cut(kept.purge_at, now + odd + odd);
+    }
 }
 
 /// What a write answered as its time is what the record shows: nothing is rounded in between.

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 
 use crate::calls::CallState;
-use crate::record::{Finished, Keep, Record, Status, StatusName};
-use crate::store::{ClosedCall, End, Finish, NewClaim, Step, Store, SweepOrder, Swept};
+use crate::record::{Fence, Finished, Keep, Record, Status, StatusName};
+use crate::store::{Claimed, ClosedCall, End, Finish, NewClaim, Step, Store, SweepOrder, Swept};
 use crate::testing::{
     Case, KEEP, LONG, MOMENT, a_step, answer, applied, checkpoint, eventually, finish, resource, stored,
 };
@@ -122,7 +122,7 @@ pub async fn after_its_metadata_a_record_is_gone(store: &dyn Store) {
         case.finish(&owner, end).await;
         gone(&case, false).await;
         let claim = NewClaim { hash: super::hash(2), ..case.new_claim(LONG) };
-        assert!(matches!(store.claim(&claim).await, Ok(crate::store::Claimed::Inserted { .. })));
+        assert!(matches!(store.claim(&claim).await, Ok(Claimed::Inserted { .. })));
     }
 }
 
@@ -249,7 +249,7 @@ pub async fn of_a_retry_and_a_sweeper_one_wins(store: &dyn Store) {
         case.time_comes().await;
         let take = case.take(&case.record().await);
         let sweeping = store.sweep(SweepOrder { limit: 100, purge_tombstones: false });
-        let (swept, taken) = futures_util::future::join(sweeping, store.take_over(&take)).await;
+        let (swept, taken) = join(sweeping, store.take_over(&take)).await;
         swept.expect("a round");
         let record = case.looked().await.expect("it stays");
         match taken.expect("a take-over") {
@@ -257,6 +257,47 @@ pub async fn of_a_retry_and_a_sweeper_one_wins(store: &dyn Store) {
             crate::store::Guarded::Changed(found) => {
                 assert_eq!(found.map(|found| found.record.status.name()), Some(StatusName::Expired));
             }
+        }
+    }
+}
+
+/// A claim and a sweeper that purges the key's old record, at the same moment: the claim finds what is left of the
+/// record, or its own is there. What was inserted is never what is purged.
+pub async fn of_a_claim_and_a_purge_nothing_is_lost(store: &dyn Store) {
+    for round in 0..32 {
+        let case = Case::new(store);
+        let (owner, _) = case.claim(LONG).await;
+        let keep = Keep { metadata: Duration::ZERO, ..OVER };
+        case.finish(&owner, End::Completed { response: answer("{}"), keep }).await;
+        eventually(async || {
+            store.sweep(SweepOrder { limit: 100, purge_tombstones: false }).await.expect("a batch");
+            case.looked().await.is_none_or(|record| record.status.name() == StatusName::Expired)
+        })
+        .await;
+        let claim = NewClaim { hash: super::hash(2), ..case.new_claim(LONG) };
+        let claiming = store.claim(&claim);
+        let sweeping = store.sweep(SweepOrder { limit: 100, purge_tombstones: false });
+        let (claimed, swept) = if round % 2 == 0 {
+            join(claiming, sweeping).await
+        } else {
+            let (swept, claimed) = join(sweeping, claiming).await;
+            (claimed, swept)
+        };
+        swept.expect("a batch");
+        // Whoever sweeps now has nothing to take.
+        store.sweep(SweepOrder { limit: 100, purge_tombstones: false }).await.expect("a batch");
+        match claimed {
+            Ok(Claimed::Inserted { .. }) => {
+                let record = case.looked().await.expect("it was inserted");
+                assert_eq!((record.owner, record.fence, record.hash), (claim.owner, Fence::FIRST, super::hash(2)));
+                assert_eq!(record.status.name(), StatusName::InProgress);
+            }
+            Ok(Claimed::Found(found)) => {
+                assert_eq!((found.record.status.name(), found.record.hash), (StatusName::Expired, super::hash(1)));
+            }
+            // The purge was not committed in time; the next claim is the first.
+            Ok(Claimed::Held) => {}
+            Err(error) => panic!("meeting a sweeper is no error: {error:?}"),
         }
     }
 }

@@ -196,8 +196,7 @@ CREATE TABLE idem.idempotency_audit (
     idempotency_key text        COLLATE "C",
     actor           text        NOT NULL,
     action          text        NOT NULL,
-    reason          text        NOT NULL,
-    detail          text
+    reason          text        NOT NULL
 );
 
 CREATE INDEX idempotency_audit_record ON idem.idempotency_audit (tenant_id, operation_name, idempotency_key, audit_id);

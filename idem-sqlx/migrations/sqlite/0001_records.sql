@@ -118,17 +118,21 @@ CREATE TABLE idempotency_calls (
 -- What was learned from outside: an old owner's late outcome, a provider's webhook. Only ever added to, and gone with
 -- its record.
 CREATE TABLE idempotency_evidence (
-    evidence_id    INTEGER PRIMARY KEY,
-    downstream_key TEXT    NOT NULL,
-    source         TEXT    NOT NULL,
-    state          TEXT    NOT NULL CHECK (state IN ('applied', 'rejected', 'withdrawn')),
-    outcome        BLOB,
-    received_at    INTEGER NOT NULL,
+    evidence_id     INTEGER PRIMARY KEY,
+    tenant_id       TEXT    NOT NULL,
+    operation_name  TEXT    NOT NULL,
+    idempotency_key TEXT    NOT NULL,
+    downstream_key  TEXT    NOT NULL,
+    source          TEXT    NOT NULL,
+    state           TEXT    NOT NULL CHECK (state IN ('applied', 'rejected', 'withdrawn')),
+    outcome         BLOB,
+    received_at     INTEGER NOT NULL,
 
     CHECK ((state = 'withdrawn') = (outcome IS NULL))
 ) STRICT;
 
-CREATE INDEX idempotency_evidence_key ON idempotency_evidence (downstream_key);
+CREATE INDEX idempotency_evidence_record
+    ON idempotency_evidence (tenant_id, operation_name, idempotency_key, evidence_id);
 
 -- What people did, and why. Only ever added to; it outlives the records it speaks of.
 CREATE TABLE idempotency_audit (
@@ -151,7 +155,7 @@ CREATE TABLE idempotency_contracts (
     version        INTEGER NOT NULL CHECK (version > 0),
     number         INTEGER NOT NULL CHECK (number >= 0),
     contract       TEXT    NOT NULL,
-    added_at       INTEGER NOT NULL,
+    first_seen_at  INTEGER NOT NULL,
 
     PRIMARY KEY (operation_name, version, number)
 ) STRICT;
@@ -160,11 +164,11 @@ CREATE TABLE idempotency_contracts (
 CREATE TABLE idempotency_settings (
     name       TEXT    NOT NULL PRIMARY KEY CHECK (name <> ''),
     value      TEXT    NOT NULL,
-    settled_at INTEGER NOT NULL
+    updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- When a worker was last alive.
-CREATE TABLE idempotency_worker (
-    id        INTEGER PRIMARY KEY CHECK (id = 1),
-    signed_at INTEGER NOT NULL
-) STRICT;
+-- worker: when one was last alive.
+CREATE TABLE idempotency_progress (
+    name TEXT    NOT NULL PRIMARY KEY CHECK (name <> ''),
+    at   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -32,9 +32,24 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn new(options: PgOptions) -> Self {
         let idle_check = options.idle_check;
-        let pool = PgPoolOptions::new()
-            .max_connections(options.connections)
-            .acquire_timeout(options.acquire_timeout)
+        // Behind a proxy a setting may reach somebody else's transaction; there each of idem's says it for itself.
+        let remembers = !options.may_forget && !options.behind_proxy;
+        let pool = || {
+            PgPoolOptions::new()
+                .max_connections(options.connections)
+                .acquire_timeout(options.acquire_timeout)
+                // What the server was told at the start may be another thing by now, for the role or the database.
+                .after_connect(move |connection, _| {
+                    Box::pin(async move {
+                        if remembers {
+                            sqlx::raw_sql(REMEMBER).execute(connection).await?;
+                        }
+                        Ok(())
+                    })
+                })
+        };
+        let work = pool().connect_lazy_with(options.connect.clone());
+        let pool = pool()
             // Below instead: a test each time is a round trip for every claim.
             .test_before_acquire(false)
             .before_acquire(move |connection, meta| {
@@ -46,10 +61,6 @@ impl Desk {
                 })
             })
             .connect_lazy_with(options.session());
-        let work = PgPoolOptions::new()
-            .max_connections(options.connections)
-            .acquire_timeout(options.acquire_timeout)
-            .connect_lazy_with(options.connect.clone());
         Self { options: Arc::new(options), pool, work, opened: Instant::now(), days_at: Arc::default() }
     }
 
@@ -113,6 +124,9 @@ fn is_the_connections(error: &Error) -> bool {
 fn hang_up(connection: PoolConnection<Postgres>) {
     drop(connection.detach());
 }
+
+const REMEMBER: &str = "SELECT set_config('synchronous_commit', 'on', false)
+    WHERE current_setting('synchronous_commit') = 'off'";
 
 const TRIES: u32 = 5;
 

@@ -19,6 +19,7 @@ pub(super) struct Session<'c> {
     connection: &'c mut PgConnection,
     /// Behind a proxy: what `lock_timeout` and `statement_timeout` are set to.
     timeouts: Option<[String; 2]>,
+    may_forget: bool,
     patience: Option<Duration>,
     /// Whether statements stay prepared on the connection.
     prepares: bool,
@@ -29,12 +30,13 @@ impl<'c> Session<'c> {
     pub(super) fn of(connection: &'c mut PgConnection, options: &PgOptions) -> Self {
         let timeouts = options.behind_proxy.then(|| [millis(options.lock_timeout), millis(options.statement_timeout)]);
         let patience = Some(options.statement_timeout.saturating_add(NETWORK));
-        Self { connection, timeouts, patience, prepares: !options.behind_proxy }
+        Self { connection, timeouts, may_forget: options.may_forget, patience, prepares: !options.behind_proxy }
     }
 
     /// A connection inside of the application's transaction, which begins and ends it.
     pub(super) fn within(connection: &'c mut PgConnection, options: &PgOptions) -> Self {
-        Self { connection, timeouts: None, patience: None, prepares: !options.behind_proxy }
+        let (may_forget, prepares) = (options.may_forget, !options.behind_proxy);
+        Self { connection, timeouts: None, may_forget, patience: None, prepares }
     }
 
     /// Runs one statement, in a transaction of its own. After [`Error::Failed`] the connection must not be used again.
@@ -54,9 +56,9 @@ impl<'c> Session<'c> {
         };
         // A proxy gives the same server connection until the end of a transaction, and no longer: what is prepared and
         // set must be used within it. Nobody cancels this half-way, see `Desk`.
-        self.raw("BEGIN").await?;
+        self.raw("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
         let sent = async {
-            let set = sqlx::query(SET_TIMEOUTS).persistent(false).bind(lock).bind(statement);
+            let set = sqlx::query(SETTINGS).persistent(false).bind(lock).bind(statement).bind(self.may_forget);
             set.fetch_all(&mut *self.connection).await?;
             query.persistent(false).fetch_all(&mut *self.connection).await
         };
@@ -94,7 +96,9 @@ pub(super) fn number(number: u64) -> Result<i64, Trouble> {
     i64::try_from(number).map_err(|_| Trouble::Row("fence"))
 }
 
-const SET_TIMEOUTS: &str = "SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true)";
+const SETTINGS: &str = "SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
+    set_config('synchronous_commit', CASE WHEN $3 OR current_setting('synchronous_commit') <> 'off'
+        THEN current_setting('synchronous_commit') ELSE 'on' END, true)";
 
 /// What a statement may take beyond its time-out at the server.
 const NETWORK: Duration = Duration::from_secs(3);

@@ -54,13 +54,14 @@ pub(super) async fn learned(session: &mut Session<'_>, scope: &Scope) -> Result<
     rows.iter().map(|row| row::evidence(row, TICK)).collect()
 }
 
-/// One batch. Rows that only get another place in the line count against it and are not told of, so a batch of nothing
-/// else is followed by the next one, a few times.
+/// One batch, of all kinds together: they stand in one line. Rows that only get another place in it count against the
+/// batch and are not told of, so a batch of nothing else is followed by the next one, for a while.
 pub(super) async fn sweep(session: &mut Session<'_>, order: SweepOrder) -> Result<Swept, Trouble> {
     let mut swept = Swept::default();
     let statements = if order.purge_tombstones { &[sql::SWEEP, sql::SWEEP_TOMBSTONES][..] } else { &[sql::SWEEP] };
     for statement in statements {
-        for _ in 0..WALKS {
+        let mut walked = 0;
+        while walked < SEARCH {
             let left = u64::from(order.limit).saturating_sub(swept.bodies + swept.expired + swept.purged);
             if left == 0 {
                 break;
@@ -73,9 +74,11 @@ pub(super) async fn sweep(session: &mut Session<'_>, order: SweepOrder) -> Resul
             swept.bodies += cleaned.0;
             swept.expired += cleaned.1;
             swept.purged += cleaned.2;
-            if cleaned != (0, 0, 0) || count("looked_at")? < left {
+            let looked_at = count("looked_at")?;
+            if cleaned != (0, 0, 0) || looked_at < left {
                 break;
             }
+            walked += looked_at;
         }
     }
     session.rows(sqlx::query(sql::SWEEP_BODIES).bind(i64::from(order.limit))).await?;
@@ -116,7 +119,7 @@ pub(super) async fn settle_setting(session: &mut Session<'_>, name: &str, value:
             return column(row, "value");
         }
     }
-    Err(Error::Failed(sqlx::Error::RowNotFound).into())
+    Err(Error::Contended.into())
 }
 
 pub(super) async fn sign_of_life(session: &mut Session<'_>) -> Result<(), Trouble> {
@@ -158,5 +161,8 @@ where
 /// How many entries of the line one statement looks at, and how many statements one round sends.
 const WALK: i64 = 10_000;
 const WALKS: usize = 100;
+
+/// How many rows one batch of the sweep puts into another place while it looks for one that is over.
+const SEARCH: u64 = 50_000;
 
 const ROUNDS: usize = 3;

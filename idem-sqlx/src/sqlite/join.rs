@@ -43,8 +43,8 @@ impl TxStore for SqliteStore {
 
     async fn begin(&self) -> Result<Self::Tx, StoreError> {
         let pool = self.work.clone();
-        // A task, which nobody cancels: a `begin` dropped in flight can leave its connection inside a transaction, in
-        // the pool. What nobody waits for any more is rolled back when the task drops it.
+        // A task, which nobody cancels, whatever becomes of a `begin` that is dropped in flight: what nobody waits for
+        // any more is rolled back when the task drops it.
         let begun = tokio::spawn(async move { pool.begin_with("BEGIN IMMEDIATE").await }).await;
         match begun {
             Ok(begun) => begun.map_err(|error| Error::of_sqlite(error).into()),

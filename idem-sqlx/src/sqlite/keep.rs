@@ -53,7 +53,7 @@ pub(super) async fn sign_of_life(tx: &mut SqliteConnection) -> Result<(), Troubl
 /// How long ago a worker gave a sign of life.
 pub(super) async fn silence<'c>(from: impl Executor<'c, Database = Sqlite>) -> Result<Option<Duration>, Trouble> {
     let Some(row) = sqlx::query(SIGNED).fetch_optional(from).await? else { return Ok(None) };
-    let signed: i64 = row.try_get(0).map_err(|_| Trouble::Row("signed_at"))?;
+    let signed: i64 = row.try_get(0).map_err(|_| Trouble::Row("at"))?;
     let silent = u64::try_from(TICK.count(now()).saturating_sub(signed)).unwrap_or_default();
     Ok(Some(Duration::from_millis(silent)))
 }
@@ -84,21 +84,21 @@ const CONTRACTS: &str = "
 SELECT contract FROM idempotency_contracts WHERE operation_name = ?1 AND version = ?2 ORDER BY number";
 
 const ADD_CONTRACT: &str = "
-INSERT INTO idempotency_contracts (operation_name, version, number, contract, added_at)
+INSERT INTO idempotency_contracts (operation_name, version, number, contract, first_seen_at)
 SELECT ?1, ?2, ?3, ?4, ?5
 WHERE ?3 = (SELECT count(*) FROM idempotency_contracts WHERE operation_name = ?1 AND version = ?2)";
 
 const SETTLE: &str = "
-INSERT INTO idempotency_settings (name, value, settled_at) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO NOTHING";
+INSERT INTO idempotency_settings (name, value, updated_at) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO NOTHING";
 
 const SETTING: &str = "
 SELECT value FROM idempotency_settings WHERE name = ?1";
 
 const SIGN: &str = "
-INSERT INTO idempotency_worker (id, signed_at) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET signed_at = excluded.signed_at";
+INSERT INTO idempotency_progress (name, at) VALUES ('worker', ?1) ON CONFLICT (name) DO UPDATE SET at = excluded.at";
 
 const SIGNED: &str = "
-SELECT signed_at FROM idempotency_worker WHERE id = 1";
+SELECT at FROM idempotency_progress WHERE name = 'worker'";
 
 const AUDIT: &str = "
 INSERT INTO idempotency_audit (tenant_id, operation_name, idempotency_key, action, actor, reason, acted_at)

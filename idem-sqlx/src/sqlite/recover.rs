@@ -96,7 +96,7 @@ pub(super) async fn learn(tx: &mut SqliteConnection, evidence: &Evidence) -> Res
     };
     let scope = row::scope(&call, TICK)?;
     let (state, outcome) = state_columns(&evidence.state);
-    sqlx::query(LEARN)
+    scoped(LEARN, &scope)
         .bind(evidence.key.as_str())
         .bind(evidence.source.as_str())
         .bind(state)
@@ -210,7 +210,9 @@ const CALL: &str = "
 SELECT tenant_id, operation_name, idempotency_key FROM idempotency_calls WHERE downstream_key = ?1";
 
 const LEARN: &str = "
-INSERT INTO idempotency_evidence (downstream_key, source, state, outcome, received_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+INSERT INTO idempotency_evidence (
+    tenant_id, operation_name, idempotency_key, downstream_key, source, state, outcome, received_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
 const MAKE_DUE: &str = "
 UPDATE idempotency_requests SET next_attempt_at = ?4, revision = revision + 1, updated_at = ?4
@@ -218,10 +220,9 @@ WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
     AND status = 'unknown_requires_recovery' AND next_attempt_at > ?4";
 
 const LEARNED: &str = "
-SELECT e.downstream_key, e.source, e.state, e.outcome
-FROM idempotency_calls c JOIN idempotency_evidence e ON e.downstream_key = c.downstream_key
-WHERE c.tenant_id = ?1 AND c.operation_name = ?2 AND c.idempotency_key = ?3
-ORDER BY e.evidence_id";
+SELECT downstream_key, source, state, outcome FROM idempotency_evidence
+WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
+ORDER BY evidence_id";
 
 /// ?4: now. ?5: now less the grace that clients have. ?6, ?1 to ?3: the last place of the page before.
 const DUE: &str = concat!(

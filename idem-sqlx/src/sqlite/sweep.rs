@@ -46,9 +46,7 @@ WHERE (first_call_at IS NULL) = 0 AND purge_at <= ?1 AND expires_at IS NULL AND 
 ORDER BY purge_at LIMIT ?2";
 
 const FORGET_EVIDENCE: &str = "
-DELETE FROM idempotency_evidence WHERE downstream_key IN (
-    SELECT downstream_key FROM idempotency_calls
-    WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3)";
+DELETE FROM idempotency_evidence WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3";
 
 const FORGET_CALLS: &str = "
 DELETE FROM idempotency_calls WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3";

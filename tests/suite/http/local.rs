@@ -1,51 +1,74 @@
-//! `execute_tx`: a handler whose rows and answer are one transaction, over SQLite.
+//! `execute_tx`: a handler whose rows and answer are one transaction, over SQLite and PostgreSQL.
+
+use std::any::Any;
 
 use axum::Json;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use idem_axum::{Failure, Idempotent, MemoryStore, Reply};
-use idem_core::StatusName;
-use idem_core::store::{Claiming, TxStore};
-use idem_core::{Scope, Tenant};
-use idem_sqlx::SqliteStore;
+use idem_core::store::TxStore;
+use idem_core::{Scope, StatusName, Store, Tenant};
+use idem_sqlx::{PgOptions, PgStore, SqliteStore};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
-use sqlx::{Row, SqlitePool};
+use sqlx::{PgPool, SqlitePool};
 
 use crate::http::bench::{Server, TENANT, idem};
 use crate::http::command::Pay;
+use crate::support::postgres::Cluster;
 
 struct Service {
     server: Server,
-    pool: SqlitePool,
-    store: SqliteStore,
-    _directory: tempfile::TempDir,
+    pool: Pool,
+    store: Box<dyn Store>,
+    _lives_as_long: Box<dyn Any>,
+}
+
+enum Pool {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
 }
 
 /// An INSERT, and then what the account asks for.
-async fn service() -> Service {
+macro_rules! router {
+    ($store:ident, $insert:literal) => {{
+        let used = $store.clone();
+        let handler = async move |payment: Idempotent<Pay>| {
+            payment
+                .execute_tx(&used, |payment, mut tx, claim| async move {
+                    let id = claim.derived_id("pay");
+                    sqlx::query($insert).bind(&id).execute(&mut *tx).await?;
+                    match payment.account.as_str() {
+                        "refused" => Err(Failure::reply(Reply::status(402))),
+                        "broken" => Err("broken".into()),
+                        "panics" => panic!("on purpose"),
+                        _ => Ok((tx, (StatusCode::CREATED, Json(id)))),
+                    }
+                })
+                .await
+        };
+        Router::new().route("/pay", post(handler)).with_state(idem($store.clone()).build().unwrap())
+    }};
+}
+
+async fn sqlite() -> Service {
     let directory = tempfile::tempdir().unwrap();
     let options = SqliteConnectOptions::new().filename(directory.path().join("app.db")).create_if_missing(true);
     let pool = SqlitePoolOptions::new().connect_with(options).await.unwrap();
     sqlx::raw_sql("CREATE TABLE payments (id TEXT PRIMARY KEY) STRICT").execute(&pool).await.unwrap();
     let store = SqliteStore::beside(&pool).await.unwrap();
-    let used = store.clone();
-    let handler = async move |payment: Idempotent<Pay>| {
-        payment
-            .execute_tx(&used, |payment, mut tx, claim| async move {
-                let id = claim.derived_id("pay");
-                sqlx::query("INSERT INTO payments VALUES (?1)").bind(&id).execute(&mut *tx).await?;
-                match payment.account.as_str() {
-                    "refused" => Err(Failure::reply(Reply::status(402))),
-                    "broken" => Err("broken".into()),
-                    "panics" => panic!("on purpose"),
-                    _ => Ok((tx, (StatusCode::CREATED, Json(id)))),
-                }
-            })
-            .await
-    };
-    let router = Router::new().route("/pay", post(handler)).with_state(idem(store.clone()).build().unwrap());
-    Service { server: Server::start(router).await, pool, store, _directory: directory }
+    let server = Server::start(router!(store, "INSERT INTO payments VALUES (?1)")).await;
+    Service { server, pool: Pool::Sqlite(pool), store: Box::new(store), _lives_as_long: Box::new(directory) }
+}
+
+async fn postgres() -> Service {
+    let database = Cluster::shared().database().await;
+    PgStore::migrate(PgOptions::from(database.options())).await.unwrap();
+    database.run("CREATE TABLE payments (id text PRIMARY KEY)").await;
+    let pool = PgPool::connect_with(database.options()).await.unwrap();
+    let store = PgStore::beside(&pool).await.unwrap();
+    let server = Server::start(router!(store, "INSERT INTO payments VALUES ($1)")).await;
+    Service { server, pool: Pool::Postgres(pool), store: Box::new(store), _lives_as_long: Box::new(database) }
 }
 
 impl Service {
@@ -54,7 +77,11 @@ impl Service {
     }
 
     async fn rows(&self) -> i64 {
-        sqlx::query("SELECT count(*) FROM payments").fetch_one(&self.pool).await.unwrap().get(0)
+        let count = "SELECT count(*) FROM payments";
+        match &self.pool {
+            Pool::Sqlite(pool) => sqlx::query_scalar(count).fetch_one(pool).await.unwrap(),
+            Pool::Postgres(pool) => sqlx::query_scalar(count).fetch_one(pool).await.unwrap(),
+        }
     }
 
     async fn status(&self, key: &str) -> StatusName {
@@ -63,9 +90,32 @@ impl Service {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rows_and_answer_are_one_transaction() {
-    let service = service().await;
+/// Each promise on both databases.
+macro_rules! on_both {
+    ($($promise:ident)+) => {
+        $(
+            mod $promise {
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn on_sqlite() {
+                    super::$promise(super::sqlite().await).await;
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn on_postgres() {
+                    super::$promise(super::postgres().await).await;
+                }
+            }
+        )+
+    };
+}
+
+on_both! {
+    rows_and_answer_are_one_transaction
+    what_is_refused_or_fails_leaves_no_row
+    of_many_at_once_one_runs
+}
+
+async fn rows_and_answer_are_one_transaction(service: Service) {
     let first = service.pay("key-1", "acc_1").await;
     let second = service.pay("key-1", "acc_1").await;
     assert_eq!((first.status, second.status, &first.body), (201, 201, &second.body));
@@ -73,9 +123,7 @@ async fn rows_and_answer_are_one_transaction() {
     assert_eq!(service.rows().await, 1);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_refused_or_fails_leaves_no_row() {
-    let service = service().await;
+async fn what_is_refused_or_fails_leaves_no_row(service: Service) {
     for _ in 0..2 {
         assert_eq!(service.pay("key-1", "refused").await.status, 402);
     }
@@ -89,9 +137,7 @@ async fn what_is_refused_or_fails_leaves_no_row() {
 }
 
 /// Sixteen at once: one row, one answer, nobody is told of a database's troubles.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_at_once_one_runs() {
-    let service = service().await;
+async fn of_many_at_once_one_runs(service: Service) {
     let answers = futures_util::future::join_all((0..16).map(|_| service.pay("key-1", "acc_1"))).await;
     let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
     assert!(statuses.iter().all(|status| [201, 409].contains(status)), "{statuses:?}");
@@ -101,8 +147,8 @@ async fn of_many_at_once_one_runs() {
 /// The transaction of a store that the engine does not keep its records in: told before anything is claimed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_kind_of_store_is_refused() {
-    let service = service().await;
-    let store = service.store.clone();
+    let directory = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(directory.path().join("idem.db")).await.unwrap();
     let handler = async move |payment: Idempotent<Pay>| {
         payment.execute_tx(&store, |_, tx: <SqliteStore as TxStore>::Tx, _| async { Ok((tx, "it ran")) }).await
     };

@@ -23,6 +23,9 @@ mod registering {
 
 joining!(Beside);
 
+crate::stores::cleaning::cleaning!(async { (MemoryStore::new(), ()) });
+crate::stores::lasting::lasting!(async { (MemoryStore::new(), ()) }, async |_| ());
+
 /// A list beside the store; a transaction knows where its own is.
 struct Beside {
     store: MemoryStore,

@@ -1,5 +1,6 @@
 //! The store in PostgreSQL.
 
+mod again;
 mod cost;
 mod join;
 mod locks;
@@ -30,8 +31,13 @@ mod registering {
     crate::stores::registering::registering!(super::temporary());
 }
 
+crate::stores::cleaning::cleaning!(temporary());
+crate::stores::lasting::lasting!(temporary(), async |database: &Database| {
+    database.run("UPDATE idem.idempotency_requests SET sweep_at = '-infinity'").await;
+});
+
 /// A store in a database that is gone with the test.
-async fn temporary() -> (PgStore, Database) {
+pub(super) async fn temporary() -> (PgStore, Database) {
     let database = Cluster::shared().database().await;
     let store = PgStore::open(options(&database)).await.expect("a store");
     (store, database)

@@ -2,6 +2,7 @@
 
 mod files;
 mod joining;
+mod processes;
 mod races;
 
 use std::time::Duration;
@@ -22,8 +23,11 @@ mod registering {
     crate::stores::registering::registering!(super::temporary());
 }
 
+crate::stores::cleaning::cleaning!(temporary());
+crate::stores::lasting::lasting!(temporary(), async |_| ());
+
 /// A store in a directory that is gone with the test.
-async fn temporary() -> (SqliteStore, tempfile::TempDir) {
+pub(super) async fn temporary() -> (SqliteStore, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let store = SqliteStore::open(directory.path().join("idem.db")).await.expect("a store");
     (store, directory)

@@ -28,6 +28,22 @@ SELECT own.claimed_at, ",
     " ORDER BY c.call_id"
 );
 
+/// A claim that has waited for a rival's insert, which was then taken back, was dated before: dates it anew, if it still
+/// stands as it was inserted. Nobody has answered from it.
+pub(in crate::postgres) const DATE_CLAIM: &str = concat!(
+    "UPDATE idem.idempotency_requests AS r SET
+    (created_at, updated_at, locked_until) = (
+        SELECT t, t, ",
+    after!("t", "$6"),
+    " FROM (SELECT clock_timestamp() AS t WHERE r.fence > 0 OFFSET 0) AS clock)
+WHERE ",
+    key!(),
+    " AND r.fence = $4 AND r.owner_token = $5 AND r.status = 'in_progress' AND r.revision = 1
+RETURNING ",
+    micros!("created_at"),
+    " AS now"
+);
+
 pub(in crate::postgres) const READ: &str = concat!(
     "SELECT ",
     micros!("clock_timestamp()"),

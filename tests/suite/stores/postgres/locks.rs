@@ -1,9 +1,9 @@
 //! Rows that somebody else is writing right now.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use idem_core::store::{Claimed, Claiming, Guarded, Owning, Seen, Step, TakeOver};
-use idem_core::{OwnerToken, Ownership};
+use idem_core::{Fence, OwnerToken, Ownership, Revision, Status};
 use sqlx::{ConnectOptions, PgConnection};
 
 use super::{LONG, cause, inserts, new_claim, options, ownership, temporary};
@@ -45,6 +45,28 @@ async fn a_claim_that_waits_for_a_rival_is_settled() {
     }
 }
 
+/// The insert is dated when its row is written, not when it began to wait for a rival that then gave up: a claim never
+/// starts with less than its lease.
+#[tokio::test]
+async fn a_claim_that_waited_for_a_rival_has_its_whole_lease() {
+    let (store, database) = temporary().await;
+    let mut rival = rival(&database).await;
+    let claim = new_claim("key-1", LONG);
+    let claiming = tokio::spawn({
+        let (store, claim) = (store.clone(), claim.clone());
+        async move { store.claim(&claim).await }
+    });
+    waits(&database).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let released = clock(&mut rival).await;
+    sqlx::raw_sql("ROLLBACK").execute(&mut rival).await.unwrap();
+    let Ok(Claimed::Inserted { now }) = claiming.await.unwrap() else { panic!("it is a first claim") };
+    let record = store.record(&claim.scope).await.unwrap().unwrap();
+    assert!(released <= now, "dated {:?} before the rival gave up", released.duration_since(now));
+    assert_eq!((record.status, record.created_at), (Status::InProgress { locked_until: now + LONG }, now));
+    assert_eq!((record.owner, record.fence, record.revision), (claim.owner, Fence::FIRST, Revision::FIRST));
+}
+
 /// A record that its owner's transaction has locked is not taken over, nor waited for; the owner's own write is told to
 /// try again; a beat passes it by, and it is not lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,19 +103,16 @@ async fn waiting_for_a_lock_eats_no_lease() {
     let step = Step { closed: Vec::new(), open: None, resource: None, checkpoint: None, lease: LONG };
     let stepping = tokio::spawn(async move { waiting.step(&owner, &step).await });
     waits(&database).await;
-    let released: i64 = sqlx::query_scalar("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
-        .fetch_one(&mut holder)
-        .await
-        .unwrap();
+    let released = clock(&mut holder).await;
     // The revision changes under the waiting statement, so that it looks again.
     sqlx::raw_sql("UPDATE idem.idempotency_requests SET revision = revision + 1; COMMIT")
         .execute(&mut holder)
         .await
         .unwrap();
     let Ok(idem_core::store::Fenced::Written { now }) = stepping.await.unwrap() else { panic!("it is the owner's") };
-    assert!(now >= std::time::UNIX_EPOCH + Duration::from_micros(released.unsigned_abs()), "dated before the lock");
+    assert!(now >= released, "dated before the lock");
     let record = store.record(&claim.scope).await.unwrap().unwrap();
-    assert_eq!(record.status, idem_core::Status::InProgress { locked_until: now + LONG });
+    assert_eq!(record.status, Status::InProgress { locked_until: now + LONG });
 }
 
 async fn beat(store: &idem_sqlx::PgStore, live: Vec<(Ownership, Duration)>) -> Vec<bool> {
@@ -123,8 +142,15 @@ async fn locked(database: &Database) -> PgConnection {
     holder
 }
 
+/// The server's clock.
+async fn clock(connection: &mut PgConnection) -> SystemTime {
+    let now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+    let micros: i64 = sqlx::query_scalar(now).fetch_one(connection).await.unwrap();
+    UNIX_EPOCH + Duration::from_micros(micros.unsigned_abs())
+}
+
 /// Until a statement waits for a lock in this database.
-async fn waits(database: &Database) {
+pub(super) async fn waits(database: &Database) {
     let name = database.name();
     let waiting =
         format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}' AND wait_event_type = 'Lock'");

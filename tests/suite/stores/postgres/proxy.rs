@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use idem_core::store::{Claiming, Fenced, Guarded, Owning, Recovering, Seen, SweepOrder, Sweeping, TakeOver};
-use idem_core::{OwnerToken, StatusName};
+use idem_core::{Answer, Engine, Outcome, OwnerToken, Reply, Scope, StatusName, Tenant};
 use idem_sqlx::{PgOptions, PgStore};
-use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Postgres, Transaction};
 
+use super::races::Pay;
 use super::{LONG, at_once, completed, finish, inserts, new_claim, ownership, temporary};
 use crate::support::postgres::{Database, Supervised, directory, free_port, program, user, write};
 
@@ -74,8 +75,64 @@ async fn a_lock_is_not_waited_for_behind_a_proxy() {
     assert!(matches!(store.take_over(&take).await, Ok(Guarded::Written { .. })));
 }
 
+/// A server whose transactions are isolated unless they say otherwise: idem's say so, and losing a race stays no error.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn claims_behind_a_proxy_read_what_is_committed() {
+    let (_direct, database) = temporary().await;
+    let name = database.name();
+    database.run(format!("ALTER DATABASE {name} SET default_transaction_isolation = serializable")).await;
+    // No record is written in another isolation.
+    database
+        .run(
+            "CREATE FUNCTION isolated() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF current_setting('transaction_isolation') <> 'read committed' THEN
+                    RAISE EXCEPTION 'written in %', current_setting('transaction_isolation');
+                END IF;
+                RETURN NEW;
+            END $$;
+            CREATE TRIGGER isolated BEFORE INSERT OR UPDATE ON idem.idempotency_requests
+                FOR EACH ROW EXECUTE FUNCTION isolated()",
+        )
+        .await;
+    let (proxy, _running) = proxy(&database).await;
+    let long = Duration::from_secs(60);
+    let options = PgOptions::from(proxy).behind_transaction_proxy().connections(16);
+    let store = PgStore::connect(options.lock_timeout(long).acquire_timeout(long)).await.unwrap();
+    for round in 0..20 {
+        let owners = at_once(16, |_| {
+            let (store, claim) = (store.clone(), new_claim(&format!("key-{round}"), LONG));
+            async move { inserts(&store, &claim).await.then_some(claim.owner) }
+        });
+        let owners: Vec<_> = owners.await.into_iter().flatten().collect();
+        let record = store.record(&new_claim(&format!("key-{round}"), LONG).scope).await.unwrap().unwrap();
+        assert_eq!(owners, [record.owner]);
+    }
+}
+
+/// A transaction of the store's own goes through it too: one server from its begin to its commit.
+#[tokio::test]
+async fn work_in_a_transaction_goes_through_a_proxy() {
+    let (direct, database) = temporary().await;
+    database.run("CREATE TABLE payments (id text PRIMARY KEY)").await;
+    let (proxy, _running) = proxy(&database).await;
+    let store = PgStore::connect(PgOptions::from(proxy).behind_transaction_proxy()).await.unwrap();
+    let engine = Engine::builder(store.clone()).build().unwrap();
+    for key in ["key-1", "key-2", "key-1"] {
+        let (tenant, name) = (Tenant::new("tenant-1").unwrap(), key.parse().unwrap());
+        let work = async |mut tx: Transaction<'static, Postgres>, _| {
+            sqlx::query("INSERT INTO payments VALUES ($1)").persistent(false).bind(key).execute(&mut *tx).await?;
+            Ok((tx, Reply::status(201)))
+        };
+        let outcome = engine.run_tx(&store, &tenant, &name, &Pay { amount: 1 }, work).await.unwrap();
+        assert!(matches!(outcome, Outcome::Done { .. } | Outcome::Second(Answer::Replay { .. })), "{outcome:?}");
+        let record = direct.record(&Scope::new(tenant, "create_payment", name)).await.unwrap().unwrap();
+        assert_eq!(record.status.name(), StatusName::Completed);
+    }
+    assert_eq!(database.number("SELECT count(*) FROM payments").await, 2);
+}
+
 /// A PgBouncer before the database, of two server connections.
-async fn proxy(database: &Database) -> (PgConnectOptions, Supervised) {
+pub(super) async fn proxy(database: &Database) -> (PgConnectOptions, Supervised) {
     let bouncer = program("pgbouncer");
     let server = database.options();
     for _ in 0..3 {

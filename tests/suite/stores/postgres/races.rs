@@ -5,15 +5,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::join_all;
-use idem_core::store::{Claiming, End, Fenced, Guarded, NewCall, Owning, Seen, Step, SweepOrder, Sweeping, TakeOver};
+use futures_util::future::join;
+use idem_core::store::{Claiming, End, Fenced, Guarded, NewCall, Owning, Seen, Step, TakeOver};
 use idem_core::{
-    Answer, CallClass, DownstreamKey, Engine, Fence, IdempotentCommand, Outcome, OwnerToken, Reply, Scope, StatusName,
-    Tenant,
+    Answer, Begin, CallClass, DownstreamKey, Engine, Fence, IdempotentCommand, Outcome, OwnerToken, Reply, Scope,
+    StatusName, Tenant,
 };
 use idem_sqlx::PgStore;
+use sqlx::ConnectOptions;
 use sqlx::postgres::PgPoolOptions;
+use tokio::sync::oneshot;
 
+use super::locks::waits;
 use super::{KEEP, LONG, at_once, completed, finish, inserts, new_claim, options, ownership, temporary};
 use crate::support::postgres::Database;
 
@@ -55,21 +58,38 @@ async fn failed_records_are_retried_by_one_each() {
     }
 }
 
-/// B decides, A announces, B takes over, from two stores at once: whoever is first, the call is not made twice.
+/// B decides, A announces, B takes over, from two stores at once and under load: whoever is first, the call is not made
+/// twice. Each of them is first at times.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_announcement_races_a_take_over() {
     let (store, other, _database) = two_stores().await;
-    for key in 0..KEYS {
-        let claim = new_claim(&format!("key-{key}"), Duration::ZERO);
+    let busy = (0..4).map(|stranger| {
+        let store = if stranger % 2 == 0 { store.clone() } else { other.clone() };
+        tokio::spawn(async move {
+            for key in 0.. {
+                let claim = new_claim(&format!("stranger-{stranger}-{key}"), LONG);
+                assert!(inserts(&store, &claim).await);
+                store.finish(&ownership(&claim), &finish(completed("{}"))).await.unwrap();
+            }
+        })
+    });
+    let busy: Vec<_> = busy.collect();
+    let mut announced = 0;
+    for round in 0..KEYS {
+        let claim = new_claim(&format!("key-{round}"), Duration::ZERO);
         assert!(inserts(&store, &claim).await);
         let seen = Seen::of(&store.record(&claim.scope).await.unwrap().unwrap());
-        let key = DownstreamKey::from_stored(format!("charge_{key}"));
+        let key = DownstreamKey::from_stored(format!("charge_{round}"));
         let open = Some(NewCall { name: "charge".into(), class: CallClass::Neither, key });
         let step = Step { closed: Vec::new(), open, resource: None, checkpoint: None, lease: LONG };
         let won = at_once(2, |racer| {
             let (store, other, owner, seen) = (store.clone(), other.clone(), ownership(&claim), seen.clone());
             let step = step.clone();
             async move {
+                // One has a start on the other, now this one, now that, from nothing to much.
+                if racer == round % 2 {
+                    tokio::time::sleep(Duration::from_micros(round as u64 * 20)).await;
+                }
                 if racer == 0 {
                     matches!(store.step(&owner, &step).await.unwrap(), Fenced::Written { .. })
                 } else {
@@ -82,7 +102,13 @@ async fn an_announcement_races_a_take_over() {
         let record = store.record(&claim.scope).await.unwrap().unwrap();
         assert_ne!(won[0], won[1]);
         assert_eq!((record.has_open_call(), record.owner == claim.owner), (won[0], won[0]));
+        announced += usize::from(won[0]);
     }
+    for stranger in busy {
+        assert!(!stranger.is_finished(), "there was no load");
+        stranger.abort();
+    }
+    assert!((1..KEYS).contains(&announced), "{announced} of {KEYS} announcements were first");
 }
 
 /// Whoever drops a future half-way leaves every connection fit for the next, keeps what was acknowledged, and learns by
@@ -137,8 +163,8 @@ async fn a_poisoned_pool_does_not_reach_a_claim() {
 
 #[derive(IdempotentCommand)]
 #[idem(operation = "create_payment", version = 1)]
-struct Pay {
-    amount: u64,
+pub(super) struct Pay {
+    pub(super) amount: u64,
 }
 
 /// Losing the race is no error, also where two connections serve 64 requests.
@@ -160,32 +186,6 @@ async fn of_64_identical_requests_one_runs() {
     assert_eq!((done, second.count(), effects.load(Ordering::SeqCst)), (1, 63, 1));
 }
 
-/// Whatever the windows are, a record in progress is neither expired nor swept.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_sweep_leaves_running_work_alone() {
-    let (store, database) = temporary().await;
-    let moment = Duration::from_millis(1);
-    let rules = idem_core::Rules { window: moment, body_retention: moment, ..Default::default() };
-    let engine = Engine::builder(store.clone()).rules(rules).build().unwrap();
-    let effects = Arc::new(AtomicUsize::new(0));
-    let running = tokio::spawn({
-        let (engine, effects) = (engine.clone(), Arc::clone(&effects));
-        async move { pay(&engine, &effects, Duration::from_millis(300)).await }
-    });
-    while effects.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    // As old as can be.
-    database.run("UPDATE idem.idempotency_requests SET sweep_at = '-infinity'").await;
-    let order = SweepOrder { limit: 100, purge_tombstones: true };
-    let swept = join_all([store.sweep(order), store.sweep(order)]).await;
-    assert!(swept.iter().all(|swept| swept.as_ref().unwrap() == &idem_core::store::Swept::default()));
-    let second = pay(&engine, &effects, Duration::ZERO).await;
-    assert!(matches!(second, Outcome::Second(Answer::InProgress { .. })), "{second:?}");
-    assert!(matches!(running.await.unwrap(), Outcome::Done { .. }));
-    assert_eq!(effects.load(Ordering::SeqCst), 1);
-}
-
 /// Handlers that hold all connections of the application's pool do not keep their own outcomes from being stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_pool_that_handlers_hold_starves_nobody() {
@@ -205,6 +205,48 @@ async fn a_pool_that_handlers_hold_starves_nobody() {
         }
     });
     assert!(finished.await.into_iter().all(|finished| finished));
+}
+
+/// An outcome that finds no connection: its client is told to wait, and not that it is done; it is tried again until it
+/// is stored; and who asks meanwhile runs nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_outcome_that_finds_no_connection_is_stored_later() {
+    let (direct, database) = temporary().await;
+    let moment = Duration::from_millis(50);
+    let store = PgStore::connect(options(&database).connections(1).acquire_timeout(moment)).await.unwrap();
+    let rules = idem_core::Rules { patience: moment, ..Default::default() };
+    let engine = Engine::builder(store.clone()).rules(rules).build().unwrap();
+    let effects = Arc::new(AtomicUsize::new(0));
+    let (tenant, key) = (Tenant::new("tenant-1").unwrap(), "key-1".parse().unwrap());
+    let Begin::Run(claim) = engine.begin(&tenant, &key, &Pay { amount: 1 }).await.unwrap() else { panic!("it ran") };
+    // The only connection waits for a lock while the work ends.
+    let mut holder = database.options().connect().await.unwrap();
+    sqlx::raw_sql("BEGIN; LOCK TABLE idem.idempotency_requests IN EXCLUSIVE MODE").execute(&mut holder).await.unwrap();
+    let work = {
+        let (store, database, effects) = (store.clone(), &database, Arc::clone(&effects));
+        move |_| async move {
+            effects.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move { store.claim(&new_claim("stranger", LONG)).await });
+            waits(database).await;
+            Ok(Reply::status(201))
+        }
+    };
+    let (tell, told) = oneshot::channel();
+    let ending = engine.conduct(claim, work, |early| drop(tell.send(early)));
+    let releasing = async {
+        let early = told.await.expect("the client was told nothing");
+        assert!(matches!(early, Outcome::NotStored { .. }), "{early:?}");
+        let second = engine.begin(&tenant, &key, &Pay { amount: 1 }).await;
+        assert!(second.is_err_and(|error| error.is_transient()));
+        let there = direct.record(&new_claim("key-1", LONG).scope).await.unwrap().unwrap();
+        assert_eq!(there.status.name(), StatusName::InProgress);
+        sqlx::raw_sql("ROLLBACK").execute(&mut holder).await.unwrap();
+    };
+    let (ended, ()) = join(ending, releasing).await;
+    assert!(matches!(ended, Outcome::Done { .. }), "{ended:?}");
+    let second = pay(&engine, &effects, Duration::ZERO).await;
+    assert!(matches!(second, Outcome::Second(Answer::Replay { .. })), "{second:?}");
+    assert_eq!(effects.load(Ordering::SeqCst), 1);
 }
 
 async fn pay(engine: &Engine, effects: &Arc<AtomicUsize>, takes: Duration) -> Outcome {

@@ -137,6 +137,51 @@ async fn a_forgetful_server_is_refused_unless_said_by_name() {
     assert!(inserts(&store, &new_claim("key-1", LONG)).await);
 }
 
+/// A role that is made forgetful while the store runs: connections that are opened later, idem's own and those of work
+/// in a transaction, wait for the disk all the same. Only who said so by name does without.
+#[tokio::test]
+async fn a_server_that_turns_forgetful_makes_no_claim_forgettable() {
+    for (may_forget, expected) in [(false, "on"), (true, "off")] {
+        let (_store, database) = temporary().await;
+        let options = || if may_forget { options(&database).claims_may_be_forgotten() } else { options(&database) };
+        let store = PgStore::connect(options()).await.unwrap();
+        let (port, _running) = super::proxy::proxy(&database).await;
+        let proxied = PgOptions::from(port).behind_transaction_proxy();
+        let proxied = if may_forget { proxied.claims_may_be_forgotten() } else { proxied };
+        let proxied = PgStore::connect(proxied).await.unwrap();
+        assert!(inserts(&store, &new_claim("key-1", LONG)).await);
+        database
+            .run(
+                "CREATE TABLE durability (says text);
+                CREATE FUNCTION durability() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    INSERT INTO durability VALUES (current_setting('synchronous_commit'));
+                    RETURN NEW;
+                END $$;
+                CREATE TRIGGER durability BEFORE INSERT ON idem.idempotency_requests
+                    FOR EACH ROW EXECUTE FUNCTION durability()",
+            )
+            .await;
+        database.run(format!("ALTER DATABASE {} SET synchronous_commit = off", database.name())).await;
+        disconnect(&database).await;
+        for (store, key) in [(&store, "key-2"), (&proxied, "key-3")] {
+            let claim = new_claim(key, LONG);
+            // The first answers may be of connections that were cut.
+            let mut tries = 0;
+            while store.claim(&claim).await.is_err() {
+                tries += 1;
+                assert!(tries < 20);
+            }
+        }
+        let mut connection = database.options().connect().await.unwrap();
+        let said: Vec<String> =
+            sqlx::query_scalar("SELECT says FROM durability").fetch_all(&mut connection).await.unwrap();
+        assert!(said.len() >= 2 && said.iter().all(|said| said == expected), "{said:?}");
+        let mut tx = idem_core::store::TxStore::begin(&store).await.unwrap();
+        let said: String = sqlx::query_scalar("SHOW synchronous_commit").fetch_one(&mut *tx).await.unwrap();
+        assert_eq!(said, expected);
+    }
+}
+
 #[tokio::test]
 async fn a_closed_store_says_so() {
     let (store, _database) = temporary().await;

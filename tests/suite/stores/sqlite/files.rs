@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use idem_core::store::{Claimed, Claiming, Fenced, NewCall, Owning, Step};
-use idem_core::{CallClass, DownstreamKey, Fence, Ownership, ResourceRef, StoreError};
+use idem_core::{CallClass, DownstreamKey, Fence, OwnerToken, Ownership, ResourceRef, StoreError};
 use idem_sqlx::{SqliteOptions, SqliteStore};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection};
@@ -137,6 +137,21 @@ async fn a_missing_table_is_unusable() {
     assert!(!error.is_transient());
 }
 
+/// An insert that inserts nothing, and then no record: neither an owner nor something to answer from. It may be tried
+/// again, and has a name of its own.
+#[tokio::test]
+async fn a_record_that_comes_and_goes_is_nobodys() {
+    let (store, _directory) = temporary().await;
+    let trigger = "CREATE TRIGGER gone BEFORE INSERT ON idempotency_requests BEGIN SELECT RAISE(IGNORE); END";
+    run(store.file(), trigger).await;
+    let claim = new_claim("key-1", LONG);
+    let error = store.claim(&claim).await.unwrap_err();
+    assert_eq!((error.code(), cause(&error)), ("STORE_UNAVAILABLE", "DATABASE_CONTENDED"));
+    assert!(error.is_transient());
+    run(store.file(), "DROP TRIGGER gone").await;
+    assert!(inserts(&store, &claim).await);
+}
+
 /// The application may write to the same file; who waits too long for it is told to try again, and then gets in.
 #[tokio::test]
 async fn a_lock_held_for_too_long_is_transient() {
@@ -152,7 +167,6 @@ async fn a_lock_held_for_too_long_is_transient() {
     assert!(inserts(&store, &claim).await);
 }
 
-/// A statement that the database refuses in the middle of a write takes that whole write back, and no other.
 /// Each of many writes behind a lock waits for its own time, not for everybody's, and a record that is there is read
 /// all the same.
 #[tokio::test]
@@ -200,6 +214,7 @@ async fn a_file_that_was_deleted_or_replaced_is_not_written() {
     assert_eq!((error.code(), cause(&error)), ("STORE_UNUSABLE", "DATABASE_REPLACED"));
 }
 
+/// A statement that the database refuses in the middle of a write takes that whole write back, and no other.
 #[tokio::test]
 async fn a_failed_write_leaves_nothing_of_itself() {
     let (store, _directory) = temporary().await;
@@ -244,6 +259,41 @@ async fn a_write_that_sqlite_rolled_back_does_not_stop_the_next() {
     assert_eq!(store.record(&owner.scope).await.unwrap(), before);
     let step = Step { resource: None, ..step };
     assert!(matches!(store.step(&owner, &step).await, Ok(Fenced::Written { .. })));
+}
+
+/// A rival's insert of the same key that is not committed: the claim waits, and then finds it, or is the first.
+#[tokio::test]
+async fn a_claim_that_waits_for_a_rival_is_settled() {
+    for ends in ["COMMIT", "ROLLBACK"] {
+        let (store, _directory) = temporary().await;
+        let mut rival = connect(store.file()).await;
+        let insert = "BEGIN IMMEDIATE; INSERT INTO idempotency_requests
+            (tenant_id, operation_name, idempotency_key, request_hash, hash_form, hash_version, status, fence,
+            owner_token, revision, locked_until, attempts, created_at, updated_at)
+            VALUES ('tenant-1', 'create_payment', 'key-1', zeroblob(32), 1, 1, 'in_progress', 1,
+            X'01010101010101010101010101010101', 1, 0, 1, 0, 0)";
+        sqlx::raw_sql(insert).execute(&mut rival).await.unwrap();
+        let (claim, waiting) = (new_claim("key-1", LONG), store.clone());
+        let claiming = tokio::spawn({
+            let claim = claim.clone();
+            async move { waiting.claim(&claim).await }
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!claiming.is_finished(), "it did not wait");
+        sqlx::raw_sql(ends).execute(&mut rival).await.unwrap();
+        let owner = store.record(&claim.scope).await.unwrap().map(|record| record.owner);
+        match claiming.await.unwrap() {
+            Ok(Claimed::Found(found)) if ends == "COMMIT" => {
+                assert_eq!(found.record.owner, OwnerToken::from_stored([1; 16]));
+                assert_eq!(owner, Some(found.record.owner));
+            }
+            Ok(Claimed::Inserted { .. }) if ends == "ROLLBACK" => {
+                assert_eq!(store.record(&claim.scope).await.unwrap().unwrap().owner, claim.owner);
+                assert!(!inserts(&store, &new_claim("key-1", LONG)).await);
+            }
+            other => panic!("{ends}: {other:?}"),
+        }
+    }
 }
 
 /// A lease is counted from the moment that the write lock is held.

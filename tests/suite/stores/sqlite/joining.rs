@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use futures_util::future::join;
-use idem_core::store::{Claiming, Joins, Step, TxStore};
+use futures_util::FutureExt;
+use futures_util::future::{join, join_all};
+use idem_core::store::{Claiming, End, Fenced, Finish, Joins, Owning, Step, TxStore};
 use idem_core::{Failure, Fence, Ownership, StatusName};
-use idem_sqlx::SqliteStore;
+use idem_sqlx::{SqliteOptions, SqliteStore};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Row, Sqlite, SqlitePool, Transaction};
 
@@ -149,6 +150,73 @@ async fn a_begin_that_is_dropped_holds_no_lock() {
         Joins::commit(tx).await.unwrap();
         let found = rows.store.look(&claim.scope).await.unwrap().unwrap();
         assert_eq!((found.record.revision.get(), found.record.status.name()), (2, StatusName::InProgress));
+    }
+}
+
+/// A connection that went back to the application's pool inside a transaction: the next insert on it reports its row and
+/// is never committed. It may hold the file's lock, and then nobody claims; what is claimed is on the disk; and no work
+/// begins in what was left open. (A `begin` that is dropped before its answer was read leaves none behind: sqlx takes it
+/// back on SQLite. A plain BEGIN does.)
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poisoned_pool_does_not_reach_a_claim() {
+    let (application, _directory) = application(SqliteSynchronous::Full).await;
+    let pool = SqlitePoolOptions::new().max_connections(1).test_before_acquire(false);
+    let pool = pool.connect_with((*application.connect_options()).clone()).await.unwrap();
+    let options = SqliteOptions::beside(&pool).busy_timeout(Duration::from_millis(50));
+    let store = SqliteStore::open(options).await.unwrap();
+    for turn in 0..20 {
+        let poisons = turn % 2 == 1;
+        if poisons {
+            sqlx::raw_sql("BEGIN").execute(&pool).await.unwrap();
+        } else {
+            let mut begin = Box::pin(pool.begin());
+            let begun = (&mut begin).now_or_never();
+            // The answer is there, and nobody reads it.
+            std::thread::sleep(Duration::from_millis(5));
+            drop((begin, begun));
+        }
+        let name = format!("paid-{turn}");
+        let inserted = sqlx::query("INSERT INTO payments (name) VALUES (?1)").bind(&name).execute(&pool).await.unwrap();
+        assert_eq!(inserted.rows_affected(), 1);
+        let there = sqlx::query("SELECT 1 FROM payments WHERE name = ?1").bind(&name);
+        assert_eq!(there.fetch_optional(&application).await.unwrap().is_none(), poisons);
+        let claim = new_claim(&format!("key-{turn}"), LONG);
+        if poisons {
+            let error = store.claim(&claim).await.unwrap_err();
+            assert_eq!((cause(&error), error.is_transient()), ("DATABASE_LOCKED", true));
+            assert!(store.begin().await.is_err(), "work began in a transaction that was left open");
+            assert_eq!(store.record(&claim.scope).await.unwrap(), None);
+            pool.acquire().await.unwrap().close().await.unwrap();
+        }
+        assert!(inserts(&store, &claim).await);
+        let there = sqlx::query("SELECT 1 FROM idempotency_requests WHERE idempotency_key = ?1");
+        assert!(there.bind(format!("key-{turn}")).fetch_optional(&application).await.unwrap().is_some());
+    }
+}
+
+/// Handlers that hold all connections of the application's pool do not keep their own outcomes from being stored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_pool_that_handlers_hold_starves_nobody() {
+    let (pool, _directory) = application(SqliteSynchronous::Full).await;
+    assert_eq!(pool.options().get_max_connections(), 2);
+    let store = SqliteStore::beside(&pool).await.unwrap();
+    let handlers = (0..20).map(|request| {
+        let (pool, store) = (pool.clone(), store.clone());
+        tokio::spawn(async move {
+            let claim = new_claim(&format!("key-{request}"), LONG);
+            let mut business = pool.begin().await.unwrap();
+            sqlx::query("SELECT count(*) FROM payments").fetch_one(&mut *business).await.unwrap();
+            assert!(inserts(&store, &claim).await);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let owner = Ownership { scope: claim.scope, fence: Fence::FIRST, owner: claim.owner };
+            let finish = Finish { closed: Vec::new(), resource: None, end: End::Unknown { ask_in: LONG } };
+            let finished = store.finish(&owner, &finish).await.unwrap();
+            business.commit().await.unwrap();
+            matches!(finished, Fenced::Written { .. })
+        })
+    });
+    for finished in join_all(handlers.collect::<Vec<_>>()).await {
+        assert!(finished.unwrap());
     }
 }
 

@@ -1,6 +1,5 @@
 //! Never two owners, and never "database is locked".
 
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,40 +33,6 @@ async fn thirty_two_tasks_on_different_keys_all_insert() {
         async move { works_through(&store, &format!("racer-{racer}"), 8).await }
     });
     assert_eq!(done.await.into_iter().sum::<usize>(), 32 * 8);
-}
-
-/// The same from other processes.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_processes_share_a_file() {
-    let (store, _directory) = temporary().await;
-    let started: Vec<_> = (0..2)
-        .map(|process| {
-            Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "stores::sqlite::races::one_process_of_three", "--ignored"])
-                .env("IDEM_TEST_FILE", store.file())
-                .env("IDEM_TEST_PROCESS", process.to_string())
-                .spawn()
-                .unwrap()
-        })
-        .collect();
-    assert_eq!(works_through(&store, "parent", 64).await, 64);
-    for mut process in started {
-        assert!(process.wait().unwrap().success());
-    }
-    for key in ["parent-63", "process-0-63", "process-1-63"] {
-        let record = store.record(&new_claim(key, LONG).scope).await.unwrap().expect(key);
-        assert_eq!(record.status.name(), StatusName::Completed);
-    }
-}
-
-#[tokio::test]
-#[ignore = "started by three_processes_share_a_file"]
-async fn one_process_of_three() {
-    // Run by name without its parent, it has nothing to do.
-    let Ok(file) = std::env::var("IDEM_TEST_FILE") else { return };
-    let store = SqliteStore::open(file).await.unwrap();
-    let process = std::env::var("IDEM_TEST_PROCESS").unwrap();
-    assert_eq!(works_through(&store, &format!("process-{process}"), 64).await, 64);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -109,21 +74,29 @@ async fn failed_records_are_retried_by_one_each() {
     }
 }
 
-/// B decides, A announces, B takes over, from two stores at once: whoever is first, the call is not made twice.
+/// B decides, A announces, B takes over, from two stores at once and under load: whoever is first, the call is not made
+/// twice. Each of them is first at times.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_announcement_races_a_take_over() {
     let (store, other, _directory) = two_stores().await;
-    for key in 0..KEYS {
-        let claim = new_claim(&format!("key-{key}"), Duration::ZERO);
+    let busy = [(store.clone(), "stranger-0"), (other.clone(), "stranger-1")];
+    let busy = busy.map(|(store, name)| tokio::spawn(async move { works_through(&store, name, usize::MAX).await }));
+    let mut announced = 0;
+    for round in 0..KEYS {
+        let claim = new_claim(&format!("key-{round}"), Duration::ZERO);
         assert!(inserts(&store, &claim).await);
         let seen = Seen::of(&store.record(&claim.scope).await.unwrap().unwrap());
-        let key = DownstreamKey::from_stored(format!("charge_{key}"));
+        let key = DownstreamKey::from_stored(format!("charge_{round}"));
         let open = Some(NewCall { name: "charge".into(), class: CallClass::Neither, key });
         let owner = Ownership { scope: claim.scope.clone(), fence: Fence::FIRST, owner: claim.owner };
         let won = at_once(2, |racer| {
             let (store, other, owner, seen) = (store.clone(), other.clone(), owner.clone(), seen.clone());
             let step = Step { closed: Vec::new(), open: open.clone(), resource: None, checkpoint: None, lease: LONG };
             async move {
+                // One has a start on the other, now this one, now that, from nothing to much.
+                if racer == round % 2 {
+                    tokio::time::sleep(Duration::from_micros(round as u64 * 200)).await;
+                }
                 if racer == 0 {
                     matches!(store.step(&owner, &step).await.unwrap(), Fenced::Written { .. })
                 } else {
@@ -136,7 +109,13 @@ async fn an_announcement_races_a_take_over() {
         let record = store.record(&claim.scope).await.unwrap().unwrap();
         assert_ne!(won[0], won[1]);
         assert_eq!((record.has_open_call(), record.owner == claim.owner), (won[0], won[0]));
+        announced += usize::from(won[0]);
     }
+    for stranger in busy {
+        assert!(!stranger.is_finished(), "there was no load");
+        stranger.abort();
+    }
+    assert!((1..KEYS).contains(&announced), "{announced} of {KEYS} announcements were first");
 }
 
 /// Whoever drops a future half-way leaves the writer free, keeps what was acknowledged, and learns by the same claim
