@@ -23,7 +23,7 @@ pub(crate) fn response(outcome: Outcome, wording: &Wording) -> Response {
             Problem::new(Code::WorkFailed, detail).retry_after(retry_after).into_response(wording)
         }
         Outcome::Unknown { reply: None, retry_after } => {
-            let detail = "The work failed, and what it did outside is being found out. Ask again with the same key.";
+            let detail = "The work failed, and what it did outside is not known yet. Ask again with the same key.";
             let problem = Problem::new(Code::OutcomeUnknown, detail).retry_after(retry_after);
             problem.with_status(StatusCode::SERVICE_UNAVAILABLE).into_response(wording)
         }
@@ -108,7 +108,7 @@ fn second(answer: Answer, wording: &Wording) -> Response {
         .retry_after(retry_after),
         Answer::OutcomeUnknown { retry_after } => Problem::new(
             Code::OutcomeUnknown,
-            "How the first request with this key ended is being found out. Ask again with the same key.",
+            "How the first request with this key ended is not known yet. Ask again with the same key.",
         )
         .retry_after(retry_after),
         Answer::Unresolved { resource } => Problem::new(

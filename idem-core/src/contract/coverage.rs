@@ -11,7 +11,7 @@ use crate::canonical::shape::{Member, Shape, Variant};
 
 impl Contract {
     /// What none of these preimages shows: both forms of an `Option`, each variant of an enum, an element of each list
-    /// and map, a value that differs from each default. Each by its member, in the order of the contract's text.
+    /// and map, each name of an enum that is a map's key, a value that differs from each default. Each by its member, in the order of the contract's text.
     ///
     /// A default counts where the member is absent, since that is what the absence means. What a type shows in one
     /// place it shows in all.
@@ -57,6 +57,8 @@ enum Aspect {
     Filled(*const Shape),
     /// A variant.
     Is(*const Variant),
+    /// A key of maps whose keys are names: their class, and the name.
+    Key(String, String),
 }
 
 /// Walks values along the contract.
@@ -88,9 +90,10 @@ impl<'c> Shown<'c> {
                     self.value(inner, element);
                 }
             }
-            (Shape::Map { value: inner, .. }, Value::Object(entries)) => {
-                for element in entries.values() {
+            (Shape::Map { key, value: inner }, Value::Object(entries)) => {
+                for (name, element) in entries {
                     self.seen.insert(Aspect::Filled(shape));
+                    self.seen.insert(Aspect::Key(key.to_string(), name.clone()));
                     self.value(inner, element);
                 }
             }
@@ -168,8 +171,15 @@ impl<'c> Wanted<'_, 'c> {
                 self.want(Aspect::Absent(shape), path, "null");
                 self.shape(path, inner);
             }
-            Shape::List(inner) | Shape::Unordered(inner) | Shape::Set(inner) | Shape::Map { value: inner, .. } => {
+            Shape::List(inner) | Shape::Unordered(inner) | Shape::Set(inner) => {
                 self.want(Aspect::Filled(shape), path, "something in it");
+                self.shape(&format!("{path}[]"), inner);
+            }
+            Shape::Map { key, value: inner } => {
+                self.want(Aspect::Filled(shape), path, "something in it");
+                for (told, name) in names(key) {
+                    self.want(Aspect::Key(key.to_string(), name), path, &format!("the key `{told}`"));
+                }
                 self.shape(&format!("{path}[]"), inner);
             }
             Shape::Tuple(elements) => {
@@ -216,6 +226,13 @@ impl<'c> Wanted<'_, 'c> {
             self.aspects.push((aspect, format!("{path}: {told}")));
         }
     }
+}
+
+/// The names that keys of this class are, each as the contract writes it and as it is; none where the class is open.
+fn names(class: &str) -> impl Iterator<Item = (&str, String)> {
+    let names = class.strip_prefix("name(").and_then(|rest| rest.strip_suffix(')'));
+    let name = |word| (word, serde_json::from_str(word).unwrap_or_else(|_| str::to_owned(word)));
+    names.into_iter().flat_map(|names| names.split(',')).filter(|word| !word.is_empty()).map(name)
 }
 
 fn below(path: &str, name: &str) -> String {

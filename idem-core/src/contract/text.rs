@@ -157,14 +157,13 @@ pub(super) fn word(name: &str) -> String {
     if plain { name.into() } else { visible(&serde_json::Value::from(name).to_string()) }
 }
 
-/// Canonical JSON text in a form that a reviewer can trust: still the same JSON, but every character that could hide
-/// or pass for another is a `\u` escape. Latin letters stay; blanks always stand between quotes.
+/// Canonical JSON text in a form that a reviewer can trust: still the same JSON, but every character beyond ASCII is a
+/// `\u` escape, since it could hide, or pass for another. Blanks always stand between quotes.
 pub(crate) fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             ' '..='~' => out.push(c),
-            '\u{C0}'..='\u{17F}' if !matches!(c, '×' | '÷') => out.push(c),
             _ => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     write!(out, "\\u{unit:04x}").expect("a String takes everything");

@@ -64,8 +64,9 @@ impl Engine {
     /// keeps them there. Call it for each command before traffic is taken.
     ///
     /// Accepted are a contract that the store has seen before, one that only adds to what is there, and one to which
-    /// what is there only adds: a rolling deploy has both at once, and a rollback must start. Any number of nodes may
-    /// register at the same time.
+    /// what is there only adds: a rolling deploy has both at once, and a rollback must start. A build that does not know
+    /// a member drops it from a request, unless its type denies unknown fields; it then takes two requests that differ
+    /// in it alone for one. Any number of nodes may register at the same time.
     ///
     /// ```
     /// use idem_core::{Engine, IdempotentCommand, MemoryStore};
@@ -157,8 +158,9 @@ fn compare(seen: &[String], own: &Contract) -> Result<(), RegisterError> {
     Ok(())
 }
 
-/// Whether one of two contracts only adds to the other. What a record was written by, and what cannot be said by the
-/// other at all, is then told apart by the hash: a conflict at worst, never another's answer.
+/// Whether one of two contracts only adds to the other. What only the wider one can say is a conflict where the narrower
+/// one meets it in a record. In a request the narrower one does not see it, unless it denies unknown fields: such a
+/// request gets the answer of the one without it. That is the price of a rollback that starts.
 fn live_together(a: &Contract, b: &Contract) -> bool {
     Contract::keeps_hashes(a, b) || Contract::keeps_hashes(b, a)
 }

@@ -160,6 +160,32 @@ fn a_newtype_of_an_option_is_one_even_where_it_holds_itself() {
 }
 
 #[test]
+fn each_name_of_an_enum_that_is_a_maps_key_has_to_be_shown_once() {
+    #[derive(Canonical, PartialEq, Eq, PartialOrd, Ord)]
+    #[idem(rename_all = "snake_case")]
+    enum Account {
+        Main,
+        #[idem(rename = "gr\u{fc}n, blau")]
+        Second,
+        #[idem(rename = "7")]
+        Seventh,
+    }
+    #[derive(IdempotentCommand)]
+    #[idem(operation = "book", version = 1)]
+    struct Book {
+        entries: BTreeMap<Account, u8>,
+        fees: BTreeMap<Account, u8>,
+    }
+    let uncovered = |entries: Vec<(Account, u8)>| {
+        let book = Book { entries: entries.into_iter().collect(), fees: [(Account::Main, 1)].into() };
+        Book::contract().uncovered([&*book.preimage()])
+    };
+    assert_eq!(uncovered(vec![(Account::Second, 1), (Account::Seventh, 2)]), [""; 0]);
+    assert_eq!(uncovered(vec![(Account::Second, 1)]), ["entries: the key `7`"]);
+    assert_eq!(uncovered(vec![(Account::Seventh, 1)]), ["entries: the key `\"gr\\u00fcn\\u002c\\u0020blau\"`"]);
+}
+
+#[test]
 fn blind_samples_fail_the_test_with_the_list() {
     let folder = Folder::new();
     folder.assert(Insta::Accepts, &[("least", &least())]).unwrap_err();

@@ -13,13 +13,17 @@ async fn pay(client: &reqwest::Client, url: &str, key: &str, payment: &serde_jso
         let seconds = match sent {
             // Nobody knows whether it arrived: the same key, after a pause.
             Err(_) => 1,
-            Ok(answer) => match answer.headers().get("retry-after").and_then(|wait| wait.to_str().ok()?.parse().ok()) {
-                // Only where waiting helps is it told how long.
-                Some(seconds) => seconds,
-                // A proxy's word says nothing of the request behind it.
-                None if matches!(answer.status().as_u16(), 502 | 504) => 1,
-                None => return Some(answer),
-            },
+            Ok(answer) => {
+                let told = answer.headers().get("retry-after").and_then(|wait| wait.to_str().ok()?.parse().ok());
+                let kept = answer.headers().contains_key("idempotency-replayed");
+                match (told, answer.status().as_u16()) {
+                    // Only where waiting helps is it told how long.
+                    (Some(seconds), _) => seconds,
+                    // Of somebody in between, or of work that may run again: the last word only if it was kept.
+                    (None, 408 | 425 | 429 | 500..) if !kept => 1,
+                    _ => return Some(answer),
+                }
+            }
         };
         tokio::time::sleep(std::time::Duration::from_secs(seconds)).await;
     }
@@ -49,6 +53,71 @@ async fn the_client_of_the_page_gets_its_answer_through_a_lost_one_a_failure_and
     let answer = pay(&reqwest::Client::new(), &url, "k", &payment()).await.unwrap();
     assert_eq!((answer.status().as_u16(), effects.count(), arrived.count()), (201, 2, 3));
     assert_eq!(answer.bytes().await.unwrap(), "paid");
+}
+
+/// What the page's client gets of a payment that stands behind `layer` in the first try, how often the work ran, and how
+/// often the client came.
+async fn got<F>(work: fn() -> F, layer: Option<(u16, When)>) -> (u16, usize, usize)
+where
+    F: Future<Output = Result<Reply, Failure>> + Send + 'static,
+{
+    let (arrived, effects) = (Effects::default(), Effects::default());
+    let (arriving, happening) = (arrived.clone(), effects.clone());
+    let between = from_fn(move |request, next: Next| {
+        arriving.happen();
+        let layer = layer.filter(|_| arriving.count() == 1);
+        async move {
+            match layer {
+                None => next.run(request).await,
+                Some((status, When::Before)) => answer_of_its_own(status),
+                Some((status, When::After)) => {
+                    next.run(request).await;
+                    answer_of_its_own(status)
+                }
+            }
+        }
+    });
+    let counted = move |_, _| {
+        happening.happen();
+        work()
+    };
+    let server = Server::start(service(idem(MemoryStore::new()).build().unwrap(), counted).layer(between)).await;
+    let url = format!("http://{}/pay", server.address);
+    let answer = pay(&reqwest::Client::new(), &url, "k", &payment()).await.unwrap();
+    (answer.status().as_u16(), effects.count(), arrived.count())
+}
+
+#[derive(Clone, Copy)]
+enum When {
+    Before,
+    After,
+}
+
+fn answer_of_its_own(status: u16) -> axum::response::Response {
+    axum::response::IntoResponse::into_response(StatusCode::from_u16(status).unwrap())
+}
+
+async fn paid() -> Result<Reply, Failure> {
+    Ok(Reply::status(201))
+}
+
+#[tokio::test]
+async fn a_layers_500_over_a_payment_that_happened_is_not_taken_for_its_end() {
+    assert_eq!(got(paid, Some((500, When::After))).await, (201, 1, 2));
+}
+
+#[tokio::test]
+async fn a_503_and_a_429_from_in_between_that_say_no_time_are_asked_again_with_the_key() {
+    for status in [503, 429] {
+        assert_eq!(got(paid, Some((status, When::Before))).await, (201, 1, 2), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_and_a_500_that_was_kept_are_the_last_word() {
+    assert_eq!(got(|| async { Ok(Reply::status(402)) }, None).await, (402, 1, 1));
+    // The first time nothing tells that it is kept; the second time it comes again, marked.
+    assert_eq!(got(|| async { Err(Failure::replayable(Reply::status(500))) }, None).await, (500, 1, 2));
 }
 
 #[test]
