@@ -51,12 +51,19 @@ pub struct OptionalIdempotencyKeyHeader;
 #[derive(Debug, Clone, Copy)]
 pub struct Refusals;
 
+/// The 202 with which a service answers a request in progress that chose so
+/// ([`in_progress_is_accepted`](crate::IdemBuilder::in_progress_is_accepted)). Apart from [`Refusals`], since a 202 is
+/// a success for many operations.
+#[derive(Debug, Clone, Copy)]
+pub struct InProgressAccepted;
+
 /// The problem document of every refusal; for `components(schemas(..))` under the name `IdempotencyProblem`.
 #[derive(Debug, Clone, Copy)]
 pub struct ProblemDocument;
 
 /// Adds what answers carry to every operation that has an `Idempotency-Key`: `Idempotency-Replayed` and
-/// `Idempotency-Expires` to its answers below 400, `Retry-After` to the refusals where waiting helps.
+/// `Idempotency-Expires` to its answers (a refusal for good is kept as a success is), `Retry-After` to those where
+/// waiting helps.
 #[derive(Debug, Clone, Copy)]
 pub struct Described;
 
@@ -96,12 +103,28 @@ impl IntoResponses for Refusals {
         for &code in Code::ALL {
             by_status.entry(code.status()).or_default().push(code);
         }
-        // What axum's extractors refuse with besides 400.
-        for status in [413, 415, 422] {
-            by_status.entry(status).or_default().push(Code::RequestInvalid);
+        for (status, code) in [
+            // What axum's extractors refuse with besides 400.
+            (413, Code::RequestInvalid),
+            (415, Code::RequestInvalid),
+            (422, Code::RequestInvalid),
+            // With `Profile::Ietf`.
+            (422, Code::KeyReused),
+            // To the client whose own work ended so.
+            (503, Code::OutcomeUnknown),
+            // Without a key.
+            (500, Code::WorkFailed),
+        ] {
+            by_status.entry(status).or_default().push(code);
         }
         let response = |(status, codes): (u16, Vec<Code>)| (status.to_string(), RefOr::T(refusal(&codes)));
         by_status.into_iter().map(response).collect()
+    }
+}
+
+impl IntoResponses for InProgressAccepted {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        BTreeMap::from([("202".to_owned(), RefOr::T(refusal(&[Code::InProgress])))])
     }
 }
 
@@ -190,20 +213,16 @@ fn takes_a_key(operation: &Operation) -> bool {
 }
 
 fn headers(status: &str) -> Vec<(&'static str, &'static str, ObjectBuilder)> {
-    match status.as_bytes().first() {
-        Some(b'2' | b'3') => vec![
-            (
-                "Idempotency-Replayed",
-                "`true` where the answer is the first one again",
-                text().enum_values(Some(["true"])),
-            ),
-            ("Idempotency-Expires", "Until when the key answers, as an HTTP date", text()),
-        ],
-        _ if matches!(status, "409" | "503") => {
-            vec![("Retry-After", "Where waiting helps: seconds until the next try", integer())]
-        }
-        _ => Vec::new(),
+    let mut headers = Vec::new();
+    if matches!(status.as_bytes().first(), Some(b'2'..=b'5')) {
+        let replayed = "`true` where the answer is the first one again";
+        headers.push(("Idempotency-Replayed", replayed, text().enum_values(Some(["true"]))));
+        headers.push(("Idempotency-Expires", "Until when the key answers, as an HTTP date", text()));
     }
+    if matches!(status, "202" | "409" | "429" | "503") {
+        headers.push(("Retry-After", "Where waiting helps: seconds until the next try", integer()));
+    }
+    headers
 }
 
 fn text() -> ObjectBuilder {

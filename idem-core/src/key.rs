@@ -6,7 +6,8 @@ use std::sync::Arc;
 /// The name a client gives to one logical request, so that a second request can be told to be the same.
 ///
 /// 1 to 255 characters of visible ASCII (0x21 to 0x7E) without `"`, `\`, `,` and `;`: what every store, log
-/// and structured-field string carries unchanged. Compared byte by byte, in every store.
+/// and structured-field string carries unchanged. Compared byte by byte, in every store. Nothing is taken away from a
+/// text: blanks around it are refused here, while those around a header's value are HTTP's and never get here.
 ///
 /// `Debug` shows only the length: a key is a client's secret in so far as knowing it lets one ask for the answer.
 ///
@@ -190,5 +191,46 @@ impl Scope {
     #[must_use]
     pub fn key(&self) -> &IdempotencyKey {
         &self.key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_byte_is_a_keys_or_refused_with_its_place() {
+        for byte in 0..=u8::MAX {
+            let read = IdempotencyKey::from_bytes(&[b'a', byte, b'b']);
+            let legal = (0x21..=0x7E).contains(&byte) && !b"\"\\,;".contains(&byte);
+            let expected = if legal { Ok(()) } else { Err(InvalidKey::Character { at: 1, byte }) };
+            assert_eq!(read.map(|_| ()), expected, "0x{byte:02X}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_with_its_reason() {
+        let character = |at, byte| InvalidKey::Character { at, byte };
+        for (text, reason) in [
+            ("", InvalidKey::Empty),
+            (" ", character(0, b' ')),
+            (" k", character(0, b' ')),
+            ("k ", character(1, b' ')),
+            ("k\t", character(1, b'\t')),
+            ("k\r\n", character(1, b'\r')),
+            ("k\0", character(1, 0)),
+            ("\u{7f}", character(0, 0x7F)),
+            ("k\u{a0}", character(1, 0xC2)),
+            ("\"k\"", character(0, b'"')),
+        ] {
+            assert_eq!(text.parse::<IdempotencyKey>(), Err(reason), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lengths_from_1_to_255_are_keys() {
+        for (length, expected) in [(1, Ok(())), (255, Ok(())), (256, Err(InvalidKey::TooLong(256)))] {
+            assert_eq!("k".repeat(length).parse::<IdempotencyKey>().map(|_| ()), expected);
+        }
     }
 }

@@ -104,6 +104,12 @@ impl Server {
         Self { address, client: reqwest::Client::new(), task }
     }
 
+    /// The same service, whose clients speak HTTP/2 from now on.
+    pub(crate) fn over_http2(mut self) -> Self {
+        self.client = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
+        self
+    }
+
     /// `POST /pay` of [`payment`].
     pub(crate) async fn pay(&self, key: &str) -> Answer {
         self.post("/pay", key, payment()).await
@@ -211,6 +217,35 @@ impl LateClock {
 impl Clock for LateClock {
     fn now(&self) -> SystemTime {
         SystemTime::now() + *self.0.lock().unwrap()
+    }
+
+    async fn sleep(&self, span: Duration) {
+        tokio::time::sleep(span).await;
+    }
+
+    fn fraction(&self) -> f64 {
+        0.5
+    }
+}
+
+/// A clock that goes on only when a test says so.
+#[derive(Clone)]
+pub(crate) struct StillClock(Arc<Mutex<SystemTime>>);
+
+impl StillClock {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(SystemTime::now())))
+    }
+
+    pub(crate) fn pass(&self, span: Duration) {
+        *self.0.lock().unwrap() += span;
+    }
+}
+
+#[async_trait]
+impl Clock for StillClock {
+    fn now(&self) -> SystemTime {
+        *self.0.lock().unwrap()
     }
 
     async fn sleep(&self, span: Duration) {

@@ -42,7 +42,15 @@ fn no_text_of_the_repository_names_a_code_that_is_none() {
     let known: BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
     let mut named = BTreeSet::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for folder in ["docs", "idem-axum/src", "idem-core/src", "examples/payments/src", "tests/suite/http"] {
+    for folder in [
+        "README.md",
+        "CHANGELOG.md",
+        "docs",
+        "idem-axum/src",
+        "idem-core/src",
+        "examples/payments/src",
+        "tests/suite/http",
+    ] {
         texts(&root.join(folder), &mut |text| {
             for (at, _) in text.match_indices(PREFIX) {
                 let word = text[at..].split(|c: char| !(c.is_ascii_uppercase() || c == '_')).next().unwrap();
@@ -62,14 +70,12 @@ fn no_text_of_the_repository_names_a_code_that_is_none() {
 
 const PREFIX: &str = "IDEMPOTENCY_";
 
-fn texts(folder: &Path, read: &mut impl FnMut(&str)) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        match path.extension().and_then(|ending| ending.to_str()) {
-            _ if path.is_dir() => texts(&path, read),
-            Some("md" | "rs") => read(&fs::read_to_string(&path).unwrap()),
-            _ => {}
-        }
+/// Reads a file, or all of a folder.
+fn texts(path: &Path, read: &mut impl FnMut(&str)) {
+    if path.is_dir() {
+        fs::read_dir(path).unwrap().for_each(|entry| texts(&entry.unwrap().path(), read));
+    } else if path.extension().is_some_and(|ending| ending == "md" || ending == "rs") {
+        read(&fs::read_to_string(path).unwrap());
     }
 }
 

@@ -6,9 +6,11 @@ use axum::Json;
 use axum::http::StatusCode;
 use idem_axum::{CallClass, Code, Failure, Fate, MemoryStore, Reply, Rules, Tenant};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
-use crate::http::bench::{Answer, LateClock, ProviderFailed, Server, idem, pay, payment, route, unscoped};
+use crate::http::bench::{Answer, LateClock, ProviderFailed, Server, StillClock, idem, pay, payment, route, unscoped};
 use crate::http::command::{Pay, PayNewer};
+use crate::http::hangup::Held;
 use crate::http::rebuilt::rebuilding;
 use crate::support::faulty::{Fails, FaultyStore, Request};
 
@@ -52,14 +54,8 @@ async fn provoke(code: Code) -> Answer {
             server.post("/pay", "k", json!({ "account": "acc_1", "cents": 999 })).await
         }
         Code::InProgress => {
-            let work = async |_, _| {
-                tokio::time::sleep(Duration::from_secs(20)).await;
-                Ok(())
-            };
-            let server = Server::start(pay(idem(MemoryStore::new()).build().unwrap(), work)).await;
-            let _first = server.open(&[b"idempotency-key: k"], payment().to_string().as_bytes()).await;
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            server.pay("k").await
+            let (held, _first) = running().await;
+            held.server.pay("k").await
         }
         Code::OutcomeUnknown => {
             let server = calling(CallClass::Neither, Fate::Unknown, &LateClock::default()).await;
@@ -115,11 +111,11 @@ async fn provoke(code: Code) -> Answer {
             Server::start(pay(idem(store).build().unwrap(), work)).await.pay("k").await
         }
         Code::RetryLater => {
-            let server = failing().await;
+            let server = failing(MemoryStore::new()).await;
             server.pay("k").await;
             server.pay("k").await
         }
-        Code::WorkFailed => failing().await.pay("k").await,
+        Code::WorkFailed => failing(MemoryStore::new()).await.pay("k").await,
         Code::OutcomeNotStored => {
             let store = FaultyStore::over(MemoryStore::new());
             (0..8).for_each(|_| store.plan(Request::Finish, Fails::Before));
@@ -159,10 +155,13 @@ async fn every_code_is_reached_and_answers_by_the_table() {
 
 #[tokio::test]
 async fn retry_after_is_the_wait_that_the_work_asked_for_rounded_up() {
-    let server = failing().await;
+    let clock = StillClock::new();
+    let server = failing(MemoryStore::with_clock(std::sync::Arc::new(clock.clone()))).await;
     assert_eq!(server.pay("k").await.header("retry-after"), Some("42"));
-    // The record's clock has gone on since.
-    assert_eq!(server.pay("k").await.header("retry-after"), Some("42"));
+    for (passed, left) in [(0, "42"), (1, "41"), (40, "1")] {
+        clock.pass(Duration::from_secs(passed));
+        assert_eq!(server.pay("k").await.header("retry-after"), Some(left));
+    }
 }
 
 #[tokio::test]
@@ -196,14 +195,8 @@ async fn a_mismatch_with_a_final_refusal_says_that_a_new_key_is_safe() {
 
 #[tokio::test]
 async fn a_mismatch_while_the_first_runs_has_no_retry_after() {
-    let work = async |_, _| {
-        tokio::time::sleep(Duration::from_secs(20)).await;
-        Ok(())
-    };
-    let server = Server::start(pay(idem(MemoryStore::new()).build().unwrap(), work)).await;
-    let _first = server.open(&[b"idempotency-key: k"], payment().to_string().as_bytes()).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let answer = server.post("/pay", "k", json!({ "account": "acc_1", "cents": 999 })).await;
+    let (held, _first) = running().await;
+    let answer = held.server.post("/pay", "k", json!({ "account": "acc_1", "cents": 999 })).await;
     assert_eq!(answer.code(), Code::KeyReused.as_str());
     assert_eq!(answer.header("retry-after"), None);
     assert_eq!(answer.json()["original"]["state"], "in_progress");
@@ -235,6 +228,14 @@ async fn the_first_client_of_an_unknown_outcome_is_told_to_wait_with_503() {
     assert!(first.header("retry-after").is_some());
 }
 
+/// A service whose work runs, and the client who waits for it.
+async fn running() -> (Held, TcpStream) {
+    let held = Held::start().await;
+    let first = held.server.open(&[b"idempotency-key: k"], payment().to_string().as_bytes()).await;
+    held.begun.reach(1).await;
+    (held, first)
+}
+
 /// A service whose payments succeed.
 async fn paid() -> Server {
     let work = async |_, claim: idem_axum::Claim| {
@@ -245,11 +246,11 @@ async fn paid() -> Server {
 }
 
 /// A service whose payments fail, and ask for 42 s (less a bit, so that the rounding shows).
-async fn failing() -> Server {
+async fn failing(store: MemoryStore) -> Server {
     let work = async |_, _| -> Result<Reply, Failure> {
         Err(Failure::retryable("the ledger is away").retry_after(Duration::from_millis(41_900)))
     };
-    Server::start(pay(idem(MemoryStore::new()).build().unwrap(), work)).await
+    Server::start(pay(idem(store).build().unwrap(), work)).await
 }
 
 /// A service whose only call ends so.

@@ -1,14 +1,18 @@
 //! How the work ends, and what the first client and the next one get for it.
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use futures_util::future::select;
 use idem_axum::{CallClass, Claim, Failure, Fate, IdempotencyKey, MemoryStore, Reply, Rules, Tenant};
 use idem_core::{Begin, StatusName};
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::http::bench::{Effects, ProviderFailed, Server, TENANT, idem, pay, record, settled};
+use crate::http::bench::{Effects, LateClock, ProviderFailed, Server, TENANT, idem, pay, record, settled};
 use crate::http::command::Pay;
 use crate::support::faulty::{Fails, FaultyStore, Request};
 
@@ -28,9 +32,9 @@ where
 
 #[tokio::test]
 async fn a_key_whose_owner_died_is_free_after_its_lease_and_not_after_its_window() {
-    let store = MemoryStore::new();
-    let rules = Rules { lease: Duration::from_millis(600), ..Rules::default() };
-    let idem = idem(store).rules(rules).build().unwrap();
+    let (clock, effects, go) = (LateClock::default(), Effects::default(), Arc::new(Semaphore::new(0)));
+    let store = MemoryStore::with_clock(Arc::new(clock.clone()));
+    let idem = idem(store).build().unwrap();
     let key: IdempotencyKey = "k".parse().unwrap();
     let command = Pay { account: "acc_1".into(), cents: 1000 };
     let Ok(Begin::Run(claim)) = idem.engine().begin(&Tenant::new(TENANT).unwrap(), &key, &command).await else {
@@ -38,24 +42,25 @@ async fn a_key_whose_owner_died_is_free_after_its_lease_and_not_after_its_window
     };
     // The process dies.
     drop(claim);
-    let effects = Effects::default();
-    let happening = effects.clone();
+    let (happening, gate) = (effects.clone(), Arc::clone(&go));
     let work = move |_, _| {
         happening.happen();
-        async {
-            sleep(Duration::from_millis(100)).await;
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.acquire().await.unwrap().forget();
             Ok(StatusCode::CREATED)
         }
     };
     let server = Server::start(pay(idem, work)).await;
     let early = server.pay("k").await;
     assert_eq!((early.status, early.code()), (409, "IDEMPOTENCY_REQUEST_IN_PROGRESS".to_owned()));
-    sleep(Duration::from_millis(800)).await;
-    let (one, other) = tokio::join!(server.pay("k"), server.pay("k"));
-    let mut statuses = [one.status, other.status];
-    statuses.sort_unstable();
-    assert_eq!(statuses, [201, 409], "{one:?} {other:?}");
-    assert_eq!(effects.count(), 1);
+    clock.pass(Rules::default().lease + Duration::from_secs(1));
+    // Two at once: the one that does not run it is answered while the other waits.
+    let (one, two) = (pin!(server.pay("k")), pin!(server.pay("k")));
+    let (refused, other) = select(one, two).await.factor_first();
+    assert_eq!((refused.status, refused.code()), (409, "IDEMPOTENCY_REQUEST_IN_PROGRESS".to_owned()));
+    go.add_permits(1);
+    assert_eq!((other.await.status, effects.count()), (201, 1));
 }
 
 #[tokio::test]
@@ -186,7 +191,7 @@ async fn an_error_without_an_answer_is_no_bare_500_and_may_be_retried() {
 
 #[tokio::test]
 async fn a_panic_frees_the_key_at_once_and_the_service_goes_on() {
-    for caught in [false, true] {
+    for (caught, http2) in [(false, false), (true, false), (false, true), (true, true)] {
         let (store, effects) = (MemoryStore::new(), Effects::default());
         let happening = effects.clone();
         let work = move |_, _| {
@@ -200,6 +205,7 @@ async fn a_panic_frees_the_key_at_once_and_the_service_goes_on() {
         let router = pay(idem(store.clone()).build().unwrap(), work);
         let router = if caught { router.layer(CatchPanicLayer::new()) } else { router };
         let server = Server::start(router).await;
+        let server = if http2 { server.over_http2() } else { server };
         let first = server.pay("k").await;
         assert_eq!((first.status, first.code()), (503, "IDEMPOTENCY_WORK_FAILED".to_owned()));
         assert_eq!(record(&store, "k").unwrap().status.name(), StatusName::FailedRetryable);

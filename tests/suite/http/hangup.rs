@@ -62,6 +62,20 @@ impl Drop for Left {
     }
 }
 
+/// Counts the requests that arrive, and those whose handler has answered or was dropped.
+pub(crate) fn watched(router: Router, arrived: &Effects, left: &Effects) -> Router {
+    let (arriving, leaving) = (arrived.clone(), left.clone());
+    router.layer(from_fn(move |request: extract::Request, next: Next| {
+        arriving.happen();
+        let left = Left(leaving.clone());
+        async move {
+            let answer = next.run(request).await;
+            drop(left);
+            answer
+        }
+    }))
+}
+
 impl Held {
     pub(crate) async fn start() -> Self {
         Self::with(|router| router).await
@@ -70,16 +84,7 @@ impl Held {
     pub(crate) async fn with(layer: impl FnOnce(Router) -> Router) -> Self {
         let (store, go) = (MemoryStore::new(), Arc::new(Semaphore::new(0)));
         let (arrived, left, begun) = (Effects::default(), Effects::default(), Effects::default());
-        let (arriving, leaving, beginning, gate) = (arrived.clone(), left.clone(), begun.clone(), Arc::clone(&go));
-        let watch = move |request: extract::Request, next: Next| {
-            arriving.happen();
-            let left = Left(leaving.clone());
-            async move {
-                let answer = next.run(request).await;
-                drop(left);
-                answer
-            }
-        };
+        let (beginning, gate) = (begun.clone(), Arc::clone(&go));
         let work = move |_, _| {
             beginning.happen();
             let gate = Arc::clone(&gate);
@@ -90,7 +95,7 @@ impl Held {
         };
         let line = FaultyStore::over(store.clone());
         let idem = idem(line.clone()).build().unwrap();
-        let router = layer(pay(idem.clone(), work)).layer(from_fn(watch));
+        let router = watched(layer(pay(idem.clone(), work)), &arrived, &left);
         Self { server: Server::start(router).await, idem, store, line, arrived, left, begun, go }
     }
 

@@ -22,6 +22,7 @@ mod options;
 mod rebuilt;
 mod recovery;
 mod replay;
+mod resources;
 mod retention;
 mod rivals;
 mod scope;

@@ -1,8 +1,11 @@
 //! The OpenAPI description, by a validator, and against what is really answered.
 
 use axum::http::StatusCode;
-use idem_axum::openapi::{Described, IdempotencyKeyHeader, OptionalIdempotencyKeyHeader, ProblemDocument, Refusals};
-use idem_axum::{Code, MemoryStore};
+use idem_axum::openapi::{
+    Described, IdempotencyKeyHeader, InProgressAccepted, OptionalIdempotencyKeyHeader, ProblemDocument, Refusals,
+};
+use idem_axum::{Code, IdempotencyKey, MemoryStore};
+use regex::Regex;
 use roas::validation::{Options, Validate};
 use serde_json::{Value, json};
 use utoipa::{OpenApi, PartialSchema};
@@ -10,12 +13,12 @@ use utoipa::{OpenApi, PartialSchema};
 use crate::http::bench::{Server, idem, pay};
 
 /// Makes a payment.
-#[utoipa::path(post, path = "/payments", params(IdempotencyKeyHeader), responses((status = 201, description = "Paid"), Refusals))]
+#[utoipa::path(post, path = "/payments", params(IdempotencyKeyHeader), responses((status = 201, description = "Paid"), (status = 402, description = "Declined"), Refusals))]
 #[expect(dead_code, reason = "described, never called")]
 async fn create() {}
 
 /// Searches.
-#[utoipa::path(post, path = "/search", params(OptionalIdempotencyKeyHeader), responses((status = 200, description = "Found"), Refusals))]
+#[utoipa::path(post, path = "/search", params(OptionalIdempotencyKeyHeader), responses((status = 200, description = "Found"), Refusals, InProgressAccepted))]
 #[expect(dead_code, reason = "described, never called")]
 async fn search() {}
 
@@ -57,10 +60,16 @@ fn the_key_is_a_header_that_is_needed_or_not_and_its_pattern_takes_keys_only() {
             (&key["name"], &key["in"], &key["required"]),
             (&json!("Idempotency-Key"), &json!("header"), &json!(needed))
         );
-        let pattern = key["schema"]["pattern"].as_str().unwrap();
-        // By a character class, since the pattern is one: every visible character but the four that no key has.
-        let class = pattern.split(['[', ']']).nth(1).unwrap();
-        assert!(!class.contains(['"', ',', ';']), "{pattern}");
+        let pattern = Regex::new(key["schema"]["pattern"].as_str().unwrap()).unwrap();
+        for byte in 0..=u8::MAX {
+            let is_key = IdempotencyKey::from_bytes(&[b'a', byte, b'b']).is_ok();
+            let bare = format!("a{}b", char::from(byte));
+            assert_eq!(pattern.is_match(&bare), is_key, "{bare:?}");
+            assert_eq!(pattern.is_match(&format!("\"{bare}\"")), is_key, "{bare:?} in quotes");
+        }
+        for broken in ["", "\"\"", "\"a", "a\"", "\"a\";b", "\"a\" "] {
+            assert!(!pattern.is_match(broken), "{broken:?}");
+        }
     }
 }
 
@@ -76,9 +85,20 @@ fn every_refusal_is_described_under_its_status_and_no_other_operation_is_touched
         for status in ["400", "413", "415", "422"] {
             assert!(responses[status]["description"].as_str().unwrap().contains("IDEMPOTENCY_REQUEST_INVALID"));
         }
+        // What other statuses a code has, by an option or to the first client.
+        for (status, code) in [("422", Code::KeyReused), ("503", Code::OutcomeUnknown), ("500", Code::WorkFailed)] {
+            assert!(responses[status]["description"].as_str().unwrap().contains(code.as_str()), "{status}: {code:?}");
+        }
         assert!(responses["409"]["headers"].get("Retry-After").is_some());
-        assert!(responses["400"].get("headers").is_none());
+        assert!(responses["400"]["headers"].get("Retry-After").is_none());
+        // A service that answers a request in progress with 202 says so; a 202 of another's own is left alone.
+        assert_eq!(responses.get("202").is_some(), path == "/search");
     }
+    let accepted = &document["paths"]["/search"]["post"]["responses"]["202"];
+    assert!(accepted["description"].as_str().unwrap().contains(Code::InProgress.as_str()));
+    assert!(accepted["headers"].get("Retry-After").is_some());
+    let declined = &document["paths"]["/payments"]["post"]["responses"]["402"]["headers"];
+    assert!(declined.get("Idempotency-Replayed").is_some() && declined.get("Idempotency-Expires").is_some());
     let paid = &document["paths"]["/payments"]["post"]["responses"]["201"]["headers"];
     assert!(paid.get("Idempotency-Replayed").is_some() && paid.get("Idempotency-Expires").is_some());
     assert!(!document["paths"]["/payments/{id}"].to_string().contains("Idempotency"));

@@ -1,26 +1,33 @@
-//! The end of a process, with work whose client has gone.
+//! The end of a process, with work whose client has gone, and with work whose client waits, on HTTP/1.1 and HTTP/2.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use idem_axum::MemoryStore;
+use reqwest::Client;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, oneshot};
-
-use tokio::io::AsyncWriteExt;
+use tokio::time::sleep;
 
 use crate::http::bench::{Effects, idem, pay, payment, record};
 
-/// Starts a service on a runtime of its own, abandons a request in the middle of its work, shuts the service down
-/// gracefully, with or without waiting for what still runs, and ends the runtime. The record's state, and how often
-/// the work has ended.
-fn abandoned(drains: bool) -> (&'static str, usize) {
+/// What the client does while the service shuts down, and what the service does about its work then.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    ClientWaits,
+    ClientGoneAndDrained,
+    ClientGoneAndNotDrained,
+}
+
+/// Starts a service on a runtime of its own, shuts it down gracefully in the middle of a request's work, and ends the
+/// runtime. The client's status, the record's state, and how often the work has ended.
+fn shut_down(http: u8, end: End) -> (Option<u16>, &'static str, usize) {
     let (store, begun, ended) = (MemoryStore::new(), Effects::default(), Effects::default());
     let go = Arc::new(Semaphore::new(0));
     let process = Runtime::new().unwrap();
-    process.block_on(async {
+    let status = process.block_on(async {
         let (beginning, ending, gate) = (begun.clone(), ended.clone(), Arc::clone(&go));
         let work = move |_, _| {
             beginning.happen();
@@ -38,32 +45,58 @@ fn abandoned(drains: bool) -> (&'static str, usize) {
         let stopped = async { drop(stopped.await) };
         let server = axum::serve(listener, pay(idem.clone(), work)).with_graceful_shutdown(stopped);
         let server = tokio::spawn(server.into_future());
-        let body = payment().to_string();
-        let head = "POST /pay HTTP/1.1\r\nhost: test\r\nidempotency-key: k\r\ncontent-type: application/json\r\n";
-        let mut client = TcpStream::connect(address).await.unwrap();
-        client.write_all(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes()).await.unwrap();
-        begun.reach(1).await;
+        let client = Client::builder();
+        let client = if http == 2 { client.http2_prior_knowledge() } else { client.http1_only() }.build().unwrap();
+        let request = client.post(format!("http://{address}/pay")).header("idempotency-key", "k").json(&payment());
+        // The connection is the task's: aborted, both are gone.
         drop(client);
+        let client = tokio::spawn(async move { request.send().await.unwrap().status().as_u16() });
+        begun.reach(1).await;
+        if end != End::ClientWaits {
+            client.abort();
+        }
         stop.send(()).unwrap();
-        // The connection is gone, so the server does not wait for it.
-        server.await.unwrap().unwrap();
+        // Once it takes no new connection, it shuts down.
+        while TcpStream::connect(address).await.is_ok() {
+            sleep(Duration::from_millis(5)).await;
+        }
         assert_eq!(ended.count(), 0);
-        if drains {
+        let status = if end == End::ClientWaits {
+            go.add_permits(1);
+            Some(client.await.unwrap())
+        } else {
+            None
+        };
+        server.await.unwrap().unwrap();
+        if end == End::ClientGoneAndDrained {
+            assert_eq!(ended.count(), 0, "the server waits for connections only");
             let draining = tokio::spawn(async move { idem.drain(Duration::from_secs(30)).await });
             go.add_permits(1);
             draining.await.unwrap().unwrap();
         }
+        status
     });
     process.shutdown_background();
-    (record(&store, "k").unwrap().status.name().as_str(), ended.count())
+    (status, record(&store, "k").unwrap().status.name().as_str(), ended.count())
+}
+
+#[test]
+fn a_graceful_shutdown_gives_a_client_who_waits_his_answer() {
+    for http in [1, 2] {
+        assert_eq!(shut_down(http, End::ClientWaits), (Some(201), "completed", 1), "HTTP/{http}");
+    }
 }
 
 #[test]
 fn a_graceful_shutdown_that_drains_ends_the_work_of_clients_who_have_gone() {
-    assert_eq!(abandoned(true), ("completed", 1));
+    for http in [1, 2] {
+        assert_eq!(shut_down(http, End::ClientGoneAndDrained), (None, "completed", 1), "HTTP/{http}");
+    }
 }
 
 #[test]
 fn a_graceful_shutdown_that_does_not_drain_leaves_it_to_the_lease() {
-    assert_eq!(abandoned(false), ("in_progress", 0));
+    for http in [1, 2] {
+        assert_eq!(shut_down(http, End::ClientGoneAndNotDrained), (None, "in_progress", 0), "HTTP/{http}");
+    }
 }

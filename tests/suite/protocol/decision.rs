@@ -168,6 +168,40 @@ proptest! {
 }
 
 #[test]
+fn the_wait_for_one_who_runs_grows_with_its_age_and_ends_with_its_lease() {
+    let seconds = Duration::from_secs;
+    // age, what is left of the lease, the wait
+    for (age, left, wait) in [
+        (0, 30, 1),
+        (8, 30, 2),
+        (40, 30, 10),
+        (400, 30, 10),
+        // By then somebody may take over.
+        (400, 3, 3),
+        (8, 1, 1),
+    ] {
+        let status = Status::InProgress { locked_until: now() + seconds(left) };
+        let record = Record { created_at: now() - seconds(age), ..record(status, Vec::new()) };
+        let decision = decide(&record, Verdict::Same, now(), &Rules::default());
+        assert_eq!(
+            decision,
+            Decision::InProgress { retry_after: seconds(wait) },
+            "{age} s old, {left} s of lease left"
+        );
+    }
+}
+
+#[test]
+fn the_wait_for_an_unknown_outcome_is_that_for_the_next_question() {
+    for (ahead, wait) in [(7, 7), (900, 900), (0, 1)] {
+        let next_ask_at = now() + Duration::from_secs(ahead);
+        let unknown = record(Status::Unknown { next_ask_at, locked_until: None, parked_at: None }, Vec::new());
+        let decision = decide(&unknown, Verdict::Same, now(), &Rules::default());
+        assert_eq!(decision, Decision::OutcomeUnknown { retry_after: Duration::from_secs(wait) });
+    }
+}
+
+#[test]
 fn a_body_whose_time_is_over_is_not_replayed_whether_swept_or_not() {
     let finished = Finished { body_until: now(), ..finished(Some(Vec::new()), now() + HOUR) };
     let record = record(Status::Completed(finished), Vec::new());

@@ -133,6 +133,16 @@ async fn an_observer_hears_of_take_overs_lost_claims_and_a_failing_store() {
     assert_eq!(bench.heard.take(), [format!("store failed {}", failed.code())]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_observer_hears_of_an_end_that_is_not_stored_within_the_patience_and_of_its_end() {
+    let bench = Bench::new();
+    // By the eighth try more than the five seconds of patience are over.
+    (0..8).for_each(|_| bench.store.plan(Request::Finish, Fails::Before));
+    let outcome = bench.run(5, Ok(201)).await;
+    assert!(matches!(outcome, Outcome::Done { .. }), "{outcome:?}");
+    assert_eq!(bench.heard.take(), ["claimed First 1", "called charge Applied", "not stored", "ended completed"]);
+}
+
 /// Every event there is, so that no number goes without its line in the documentation.
 fn one_of_each() -> Vec<Event<'static>> {
     let (operation, call, age) = ("pay", "charge", Duration::from_secs(3));

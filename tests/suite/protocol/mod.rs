@@ -1,6 +1,7 @@
 //! The claim protocol: the decision table, the engine over a store, the heartbeat.
 
 mod checkpoints;
+mod clocks;
 mod decision;
 mod deliveries;
 mod engine;
