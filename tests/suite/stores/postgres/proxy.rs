@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use idem_cluster::{Database, Supervised, directory, free_port, program, user, write};
 use idem_core::store::{Claiming, Fenced, Guarded, Owning, Recovering, Seen, SweepOrder, Sweeping, TakeOver};
 use idem_core::{OwnerToken, StatusName};
 use idem_sqlx::{PgOptions, PgStore};
@@ -9,7 +10,6 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 
 use super::{LONG, at_once, completed, finish, inserts, new_claim, ownership, temporary};
-use crate::support::postgres::{Database, Supervised, directory, free_port, program, user, write};
 
 /// Two server connections, twenty clients, five hundred claims, each of which has a rival.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

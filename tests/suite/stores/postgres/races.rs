@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use idem_cluster::Database;
 use idem_core::store::{Claiming, End, Fenced, Guarded, NewCall, Owning, Seen, Step, SweepOrder, Sweeping, TakeOver};
 use idem_core::{
     Answer, CallClass, DownstreamKey, Engine, Fence, IdempotentCommand, Outcome, OwnerToken, Reply, Scope, StatusName,
@@ -15,7 +16,6 @@ use idem_sqlx::PgStore;
 use sqlx::postgres::PgPoolOptions;
 
 use super::{KEEP, LONG, at_once, completed, finish, inserts, new_claim, options, ownership, temporary};
-use crate::support::postgres::Database;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn fresh_keys_have_one_owner_each() {

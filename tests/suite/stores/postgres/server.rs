@@ -1,13 +1,13 @@
 //! What the server and its schema are: missing, older, newer, edited, read-only, forgetful, gone for a moment.
 
 use futures_util::future::join_all;
+use idem_cluster::{Cluster, Database, free_port};
 use idem_core::StoreError;
 use idem_core::store::{Claiming, Fenced, Owning, SweepOrder, Sweeping};
 use idem_sqlx::{PgOptions, PgStore};
 use sqlx::ConnectOptions;
 
 use super::{LONG, cause, completed, finish, inserts, new_claim, options, ownership, temporary};
-use crate::support::postgres::{Cluster, Database, free_port};
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named() {
