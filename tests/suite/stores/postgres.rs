@@ -6,6 +6,7 @@ mod locks;
 mod proxy;
 mod races;
 mod server;
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
