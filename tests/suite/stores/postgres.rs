@@ -6,6 +6,7 @@ mod locks;
 mod proxy;
 mod races;
 mod server;
+mod standby;
 mod tls;
 
 use std::sync::Arc;
