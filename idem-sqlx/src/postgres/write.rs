@@ -6,7 +6,7 @@ use idem_core::store::{
     Answered, AnsweredEnd, AuditEntry, Claimed, ClosedCall, End, Fenced, Finish, Found, Guarded, NewClaim, Seen, Step,
     TakeOver, Tended, Verdicted,
 };
-use idem_core::{CallState, Keep, Ownership, Record, Scope, Status, StatusName, StoredResponse};
+use idem_core::{CallState, Keep, Ownership, Scope, Status, StatusName, StoredResponse};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -290,15 +290,7 @@ async fn fenced(session: &mut Session<'_>, query: Bound<'_>, scope: &Scope) -> R
     }
 }
 
-/// Records of several rows, each as of one moment.
-pub(super) fn records(rows: &[PgRow]) -> Result<Vec<Found>, Trouble> {
-    let Some(first) = rows.first() else { return Ok(Vec::new()) };
-    let now = instant(first, "now")?.ok_or(Trouble::Row("now"))?;
-    let records: Vec<Record> = row::records(rows, TICK)?;
-    Ok(records.into_iter().map(|record| Found { record, now }).collect())
-}
-
-fn instant(row: &PgRow, column: &'static str) -> Result<Option<SystemTime>, Trouble> {
+pub(super) fn instant(row: &PgRow, column: &'static str) -> Result<Option<SystemTime>, Trouble> {
     let ticks: Option<i64> = row.try_get(column).map_err(|_| Trouble::Row(column))?;
     ticks.map(|ticks| TICK.instant(ticks).ok_or(Trouble::Row(column))).transpose()
 }
