@@ -1,6 +1,7 @@
 //! The store in PostgreSQL.
 
 mod cost;
+mod expanded;
 mod join;
 mod locks;
 mod proxy;
