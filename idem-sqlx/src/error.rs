@@ -111,6 +111,13 @@ pub enum Error {
     /// The PostgreSQL URL does not read, or the server is not to be reached, or refuses the user.
     #[error("there is no connection to the PostgreSQL server")]
     NotReachable(#[source] sqlx::Error),
+    /// No encrypted connection: the server does not speak TLS, its certificate is not trusted or names another host, or
+    /// this program was built without TLS.
+    #[error(
+        "no TLS with the PostgreSQL server: look at the server's `ssl`, at `sslmode` and `sslrootcert` of the URL, and at \
+         the features `tls-rustls` and `tls-rustls-native-roots`"
+    )]
+    Tls(#[source] sqlx::Error),
     /// The server is a standby, or the session may only read: nothing can be claimed there.
     #[error("the PostgreSQL server is a read-only replica, or its sessions are read-only: connect to the primary")]
     Replica(#[source] Option<sqlx::Error>),
@@ -158,6 +165,7 @@ impl Error {
             Self::Damaged(_) => "DATABASE_DAMAGED",
             Self::Refused(_) => "DATABASE_REFUSED",
             Self::NotReachable(_) => "DATABASE_NOT_REACHABLE",
+            Self::Tls(_) => "DATABASE_WITHOUT_TLS",
             Self::Replica(_) => "DATABASE_IS_REPLICA",
             Self::CommitsAsynchronously => "DATABASE_COMMITS_ASYNCHRONOUSLY",
             Self::TooSlow(_) => "DATABASE_TOO_SLOW",
@@ -256,6 +264,9 @@ impl Error {
             return match error {
                 sqlx::Error::PoolClosed => Self::Closed,
                 sqlx::Error::Configuration(_) => Self::NotReachable(error),
+                sqlx::Error::Tls(_) => Self::Tls(error),
+                // A certificate is refused while bytes are read: rustls says so as invalid data.
+                sqlx::Error::Io(ref io) if io.kind() == std::io::ErrorKind::InvalidData => Self::Tls(error),
                 error => Self::Failed(error),
             };
         };

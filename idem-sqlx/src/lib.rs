@@ -5,7 +5,9 @@
 //! | `sqlite` (default) | [`SqliteStore`] | one machine: a file, no server |
 //! | `postgres` | [`PgStore`] | many nodes on one PostgreSQL |
 //!
-//! TLS to PostgreSQL comes with sqlx's own features (`tls-rustls`, `tls-native-tls`): turn one on in the application.
+//! TLS to PostgreSQL: the features `tls-rustls` (roots that are compiled in) and `tls-rustls-native-roots` (those of the
+//! system); or sqlx's `tls-native-tls`, turned on in the application. Without one of them a URL that asks for TLS is
+//! refused.
 //!
 //! ```
 //! # async fn open(dir: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {

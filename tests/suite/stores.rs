@@ -13,10 +13,42 @@ mod registering;
 mod schemas;
 mod sqlite;
 
+use std::time::Duration;
+
+use idem_core::{Engine, Rules, Store};
+
+use crate::support::log::Log;
+
 /// Runs one behaviour on a runtime of its own, as an application would.
 fn block_on(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime").block_on(test);
+}
+
+/// Of the due `key-1` to `key-5` the odd ones do not read.
+async fn damage_is_passed_over(store: &(impl Store + Clone + 'static)) {
+    for limit in [1, 2, 3, 100] {
+        let log = Log::start();
+        let (mut found, mut last) = (Vec::new(), None);
+        loop {
+            let page = store.due(Duration::ZERO, last.as_ref(), limit).await.unwrap();
+            let Some(end) = page.last() else { break };
+            assert!(page.len() <= limit as usize);
+            last = Some(end.record.clone());
+            found.extend(page.into_iter().map(|found| found.record.scope.key().as_str().to_owned()));
+        }
+        assert_eq!(found, ["key-2", "key-4"], "in pages of {limit}");
+        let log = log.text();
+        for key in ["key-1", "key-3", "key-5"] {
+            let line = log.lines().find(|line| line.contains(key)).unwrap_or_else(|| panic!("{key} is not in: {log}"));
+            assert!(line.contains("ERROR") && line.contains("fence"), "{line}");
+        }
+        assert!(!log.contains("key-2"), "{log}");
+    }
+    let rules = Rules { grace: Duration::ZERO, ..Rules::default() };
+    let engine = Engine::builder(store.clone()).rules(rules).build().unwrap();
+    assert_eq!(engine.recover_once(1).await.unwrap().looked, 2);
+    assert_eq!(store.due(Duration::ZERO, None, 100).await.unwrap().len(), 0);
 }
 
 /// A behaviour that nobody runs promises nothing.

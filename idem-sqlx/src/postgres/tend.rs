@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use idem_core::store::{AuditEntry, Evidence, Found, SweepOrder, Swept};
-use idem_core::{Record, Scope, transition};
+use idem_core::{Record, Scope};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::error::{Error, Trouble};
 use crate::postgres::session::{Session, scoped};
 use crate::postgres::sql;
-use crate::postgres::write::{TICK, micros, records};
-use crate::row::{self, state_columns};
+use crate::postgres::write::{TICK, instant, micros};
+use crate::row::{self, Place, state_columns};
 
 pub(super) async fn due(
     session: &mut Session<'_>,
@@ -19,7 +19,6 @@ pub(super) async fn due(
     after: Option<&Record>,
     limit: u32,
 ) -> Result<Vec<Found>, Trouble> {
-    let place = after.and_then(|record| Some((TICK.count(transition::due_at(record)?), &record.scope)));
     if after.is_none() {
         for _ in 0..WALKS {
             let rows = session.rows(sqlx::query(sql::ADOPT).bind(micros(grace)).bind(WALK)).await?;
@@ -30,15 +29,29 @@ pub(super) async fn due(
             }
         }
     }
-    let scope = place.map(|(_, scope)| scope);
-    let query = sqlx::query(sql::DUE)
-        .bind(micros(grace))
-        .bind(i64::from(limit))
-        .bind(place.map(|(at, _)| at))
-        .bind(scope.map(|scope| scope.tenant().as_str()))
-        .bind(scope.map(Scope::operation))
-        .bind(scope.map(|scope| scope.key().as_str()));
-    records(&session.rows(query).await?)
+    let mut place = after.and_then(|record| Place::of(record, TICK));
+    let mut found = Vec::new();
+    // In the place of those that do not read come the next ones.
+    loop {
+        let left = limit as usize - found.len();
+        let query = sqlx::query(sql::DUE)
+            .bind(micros(grace))
+            .bind(left as i64)
+            .bind(place.as_ref().map(|place| place.at))
+            .bind(place.as_ref().map(|place| &*place.tenant))
+            .bind(place.as_ref().map(|place| &*place.operation))
+            .bind(place.as_ref().map(|place| &*place.key));
+        let rows = session.rows(query).await?;
+        let (records, looked_at, last) = row::due_page(&rows, TICK)?;
+        if let Some(first) = rows.first() {
+            let now = instant(first, "now")?.ok_or(Trouble::Row("now"))?;
+            found.extend(records.into_iter().map(|record| Found { record, now }));
+        }
+        if looked_at < left || found.len() == limit as usize {
+            return Ok(found);
+        }
+        place = last;
+    }
 }
 
 pub(super) async fn learn(session: &mut Session<'_>, evidence: &Evidence) -> Result<Option<Scope>, Trouble> {

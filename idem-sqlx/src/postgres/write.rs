@@ -306,15 +306,7 @@ async fn fenced(session: &mut Session<'_>, query: Bound<'_>, scope: &Scope) -> R
     }
 }
 
-/// Records of several rows, each as of one moment.
-pub(super) fn records(rows: &[PgRow]) -> Result<Vec<Found>, Trouble> {
-    let Some(first) = rows.first() else { return Ok(Vec::new()) };
-    let now = instant(first, "now")?.ok_or(Trouble::Row("now"))?;
-    let records: Vec<Record> = row::records(rows, TICK)?;
-    Ok(records.into_iter().map(|record| Found { record, now }).collect())
-}
-
-fn instant(row: &PgRow, column: &'static str) -> Result<Option<SystemTime>, Trouble> {
+pub(super) fn instant(row: &PgRow, column: &'static str) -> Result<Option<SystemTime>, Trouble> {
     let ticks: Option<i64> = row.try_get(column).map_err(|_| Trouble::Row(column))?;
     ticks.map(|ticks| TICK.instant(ticks).ok_or(Trouble::Row(column))).transpose()
 }

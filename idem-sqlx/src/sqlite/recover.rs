@@ -5,11 +5,11 @@ use std::time::Duration;
 use idem_core::store::{
     Answered, AnsweredEnd, AuditEntry, Evidence, Fenced, Found, Guarded, Seen, TakeOver, Tended, Verdicted,
 };
-use idem_core::{Ownership, Record, Scope, transition};
+use idem_core::{Ownership, Record, Scope};
 use sqlx::{Executor, Sqlite, SqliteConnection};
 
 use crate::error::Trouble;
-use crate::row::{self, state_columns};
+use crate::row::{self, Place, state_columns};
 use crate::sqlite::keep;
 use crate::sqlite::write::{
     TICK, close, end, ended, fenced, guarded, now, owned, record_columns, resource, scoped, seen, write_end,
@@ -116,32 +116,41 @@ pub(super) async fn learned<'c>(
     scoped(LEARNED, scope).fetch_all(from).await?.iter().map(|row| row::evidence(row, TICK)).collect()
 }
 
-/// Records that a worker has to look at, with their calls, in one statement.
-pub(super) async fn due<'c>(
-    from: impl Executor<'c, Database = Sqlite>,
+/// Records that a worker has to look at, with their calls, a page in one statement. In the place of those that do not
+/// read come the next ones.
+pub(super) async fn due(
+    reader: &mut SqliteConnection,
     grace: Duration,
     after: Option<&Record>,
     limit: u32,
 ) -> Result<Vec<Found>, Trouble> {
     let now = now();
-    // The first page begins before every instant and every name.
-    let since = after.and_then(transition::due_at).map_or(i64::MIN, |since| TICK.count(since));
-    let place = after.map_or(("", "", ""), |record| {
-        let scope = &record.scope;
-        (scope.tenant().as_str(), scope.operation(), scope.key().as_str())
-    });
-    let rows = sqlx::query(DUE)
-        .bind(place.0)
-        .bind(place.1)
-        .bind(place.2)
-        .bind(TICK.count(now))
-        .bind(TICK.count(now).saturating_sub(TICK.count_span(grace)))
-        .bind(since)
-        .bind(i64::from(limit))
-        .fetch_all(from)
-        .await?;
-    let records = row::records(&rows, TICK)?;
-    Ok(records.into_iter().map(|record| Found { record, now }).collect())
+    let mut place = after.and_then(|record| Place::of(record, TICK));
+    let mut found = Vec::new();
+    loop {
+        let left = limit as usize - found.len();
+        // The first page begins before every instant and every name.
+        let (since, tenant, operation, key) = match &place {
+            Some(place) => (place.at, &*place.tenant, &*place.operation, &*place.key),
+            None => (i64::MIN, "", "", ""),
+        };
+        let rows = sqlx::query(DUE)
+            .bind(tenant)
+            .bind(operation)
+            .bind(key)
+            .bind(TICK.count(now))
+            .bind(TICK.count(now).saturating_sub(TICK.count_span(grace)))
+            .bind(since)
+            .bind(left as i64)
+            .fetch_all(&mut *reader)
+            .await?;
+        let (records, looked_at, last) = row::due_page(&rows, TICK)?;
+        found.extend(records.into_iter().map(|record| Found { record, now }));
+        if looked_at < left || found.len() == limit as usize {
+            return Ok(found);
+        }
+        place = last;
+    }
 }
 
 const RELEASE: &str = "
@@ -236,7 +245,7 @@ WITH page AS (
                 AND c.idempotency_key = r.idempotency_key AND c.state = 'open'))
     ORDER BY due_at, tenant_id, operation_name, idempotency_key
     LIMIT ?7)
-SELECT ",
+SELECT r.due_at, ",
     record_columns!(),
     "
 FROM page

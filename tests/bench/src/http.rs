@@ -30,7 +30,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tower_cookies::CookieManagerLayer;
 
-use crate::postgres::Cluster;
+use idem_cluster::Cluster;
 
 /// Every request is a first one with a key of its own: the way on which idem costs most.
 #[derive(Debug, Deserialize, IdempotentCommand)]

@@ -12,9 +12,6 @@
 mod hash;
 mod http;
 mod payment;
-#[path = "../../suite/support/postgres.rs"]
-#[allow(dead_code, clippy::unwrap_used, reason = "the tests' server, of which less is needed here")]
-mod postgres;
 mod table;
 
 fn main() -> std::process::ExitCode {

@@ -15,7 +15,7 @@ use sqlx::{PgPool, SqlitePool};
 
 use crate::http::bench::{Server, TENANT, idem};
 use crate::http::command::Pay;
-use crate::support::postgres::Cluster;
+use idem_cluster::Cluster;
 
 struct Service {
     server: Server,

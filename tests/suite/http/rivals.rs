@@ -10,7 +10,7 @@ use idem_sqlx::{PgOptions, PgStore, SqliteOptions, SqliteStore};
 use tokio::sync::{Barrier, Semaphore};
 
 use crate::http::bench::{Effects, Server, idem, pay};
-use crate::support::postgres::Cluster;
+use idem_cluster::Cluster;
 
 /// 64 clients send one request together, and the work does not end before each of the others has an answer or waits.
 async fn race(store: impl Store + 'static) {

@@ -9,7 +9,7 @@ use idem_core::{
 };
 use idem_sqlx::{PgStore, SqliteStore};
 
-use crate::support::postgres::Cluster;
+use idem_cluster::Cluster;
 
 #[derive(IdempotentCommand)]
 #[idem(operation = "pay", version = 1)]

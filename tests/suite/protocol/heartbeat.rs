@@ -11,7 +11,7 @@ use idem_sqlx::{PgOptions, PgStore, SqliteStore};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::support::faulty::{Fails, FaultyStore, Request};
-use crate::support::postgres::{Cluster, Database};
+use idem_cluster::{Cluster, Database};
 
 #[derive(IdempotentCommand)]
 #[idem(operation = "slow", version = 1)]

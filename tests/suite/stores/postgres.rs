@@ -2,22 +2,24 @@
 
 mod again;
 mod cost;
+mod expanded;
 mod join;
 mod locks;
 mod proxy;
 mod races;
 mod server;
+mod standby;
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use idem_cluster::{Cluster, Database};
 use idem_core::store::{Claimed, Claiming, End, Finish, NewClaim};
 use idem_core::{CommandHash, Fence, Keep, OwnerToken, Ownership, Scope, StoreError, StoredResponse, Tenant};
 use idem_sqlx::{PgOptions, PgStore};
 use tokio::sync::Barrier;
-
-use crate::support::postgres::{Cluster, Database};
 
 mod conformance {
     idem_core::conformance!(crate::stores::block_on, super::temporary());

@@ -1,5 +1,6 @@
 //! The store in an SQLite file.
 
+mod expanded;
 mod files;
 mod joining;
 mod processes;

@@ -3,4 +3,3 @@
 pub(crate) mod clock;
 pub(crate) mod faulty;
 pub(crate) mod log;
-pub(crate) mod postgres;

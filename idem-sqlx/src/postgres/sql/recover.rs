@@ -71,6 +71,8 @@ pub(in crate::postgres) const DUE: &str = concat!(
     "SELECT ",
     micros!("clock_timestamp()"),
     " AS now, ",
+    micros!("r.due_at"),
+    " AS due_at, ",
     columns!(),
     " FROM (
     SELECT q.tenant_id, q.operation_name, q.idempotency_key FROM idem.idempotency_requests q

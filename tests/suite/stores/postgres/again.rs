@@ -8,7 +8,7 @@ use idem_core::store::{Claimed, Claiming};
 use idem_sqlx::PgStore;
 
 use super::{LONG, cause, inserts, new_claim, options, temporary};
-use crate::support::postgres::Database;
+use idem_cluster::Database;
 
 /// A database that gives transactions up (a serializable one, or one that is not PostgreSQL itself) is asked again, a
 /// few times, and then its caller is told that he may.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use idem_cluster::{Cluster, Database};
 use idem_core::store::{
     Answered, AnsweredEnd, AuditEntry, Claimed, Claiming, ClosedCall, End, Evidence, Guarded, Keeping, NewCall, Owning,
     Recovering, Seen, Step, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
@@ -10,7 +11,6 @@ use idem_core::{CallClass, CallState, DownstreamKey, Keep, OwnerToken, Ownership
 use idem_sqlx::PgStore;
 
 use super::{KEEP, LONG, completed, finish, inserts, new_claim, options, ownership};
-use crate::support::postgres::{Cluster, Database};
 
 /// A replay writes nothing at all: not one byte of WAL.
 #[tokio::test]
@@ -166,9 +166,7 @@ async fn updates(database: &Database, store: PgStore) -> (i64, i64) {
 /// A store on a server that does nothing else, and nothing by itself.
 async fn alone() -> (PgStore, Database) {
     let settings = ["fsync=off", "autovacuum=off", "wal_level=minimal", "max_wal_senders=0"];
-    // For the rest of the process: its end stops the server.
-    let cluster: &'static Cluster = Box::leak(Box::new(Cluster::start(&settings)));
-    let database = cluster.database().await;
+    let database = Cluster::start(&settings).forever().database().await;
     let store = PgStore::open(options(&database)).await.unwrap();
     (store, database)
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use idem_cluster::Database;
 use idem_core::store::{Claiming, Fenced, Joins, NewCall, NewClaim, OtherStore, Step, TxStore};
 use idem_core::{CallClass, DownstreamKey, Failure, OwnerToken, Ownership, StatusName};
 use idem_sqlx::PgStore;
@@ -9,7 +10,6 @@ use sqlx::{ConnectOptions, Connection, PgConnection, PgPool, Postgres, Transacti
 
 use super::{LONG, cause, completed, finish, inserts, new_claim, options, ownership, temporary};
 use crate::stores::joining::{Rows, joining};
-use crate::support::postgres::Database;
 
 joining!(Beside);
 
@@ -153,7 +153,7 @@ async fn a_transaction_beside_other_tables_is_refused() {
     let claim = new_claim("key-1", LONG);
     assert!(inserts(&store, &claim).await);
     let (_other_store, with_tables) = temporary().await;
-    let without_tables = crate::support::postgres::Cluster::shared().database().await;
+    let without_tables = idem_cluster::Cluster::shared().database().await;
     for other in [&with_tables, &without_tables] {
         let mut other = other.options().connect().await.unwrap();
         let mut tx = other.begin().await.unwrap();

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use idem_cluster::Database;
 use idem_core::store::{Claimed, Claiming, Guarded, Owning, Seen, Step, TakeOver};
 use idem_core::{Fence, OwnerToken, Ownership, Revision, Status};
 use sqlx::{ConnectOptions, PgConnection};
 
 use super::{LONG, cause, inserts, new_claim, options, ownership, temporary};
-use crate::support::postgres::Database;
 
 /// A rival inserts and does not commit: in progress, neither an error nor an owner. When it commits, it is found.
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use idem_cluster::{Database, Supervised, directory, free_port, program, user, write};
 use idem_core::store::{Claiming, Fenced, Guarded, Owning, Recovering, Seen, SweepOrder, Sweeping, TakeOver};
 use idem_core::{Answer, Engine, Outcome, OwnerToken, Reply, Scope, StatusName, Tenant};
 use idem_sqlx::{PgOptions, PgStore};
@@ -10,7 +11,6 @@ use sqlx::{ConnectOptions, Postgres, Transaction};
 
 use super::races::Pay;
 use super::{LONG, at_once, completed, finish, inserts, new_claim, ownership, temporary};
-use crate::support::postgres::{Database, Supervised, directory, free_port, program, user, write};
 
 /// Two server connections, twenty clients, five hundred claims, each of which has a rival.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::join;
-use idem_core::store::{Claiming, End, Fenced, Guarded, NewCall, Owning, Seen, Step, TakeOver};
+use futures_util::future::{join, join_all};
+use idem_cluster::Database;
+use idem_core::store::{Claiming, End, Fenced, Guarded, NewCall, Owning, Seen, Step, SweepOrder, Sweeping, TakeOver};
 use idem_core::{
     Answer, Begin, CallClass, DownstreamKey, Engine, Fence, IdempotentCommand, Outcome, OwnerToken, Reply, Scope,
     StatusName, Tenant,
@@ -18,7 +19,6 @@ use tokio::sync::oneshot;
 
 use super::locks::waits;
 use super::{KEEP, LONG, at_once, completed, finish, inserts, new_claim, options, ownership, temporary};
-use crate::support::postgres::Database;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn fresh_keys_have_one_owner_each() {

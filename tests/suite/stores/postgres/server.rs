@@ -1,13 +1,16 @@
 //! What the server and its schema are: missing, older, newer, edited, read-only, forgetful, gone for a moment.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
+use idem_cluster::{Cluster, Database, free_port};
 use idem_core::StoreError;
 use idem_core::store::{Claiming, Fenced, Owning, SweepOrder, Sweeping};
 use idem_sqlx::{PgOptions, PgStore};
 use sqlx::ConnectOptions;
 
 use super::{LONG, cause, completed, finish, inserts, new_claim, options, ownership, temporary};
-use crate::support::postgres::{Cluster, Database, free_port};
+use crate::stores::damage_is_passed_over;
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named() {
@@ -89,6 +92,19 @@ async fn a_damaged_row_is_named_and_never_owned() {
             other => panic!("{column}: {other:?}"),
         }
     }
+}
+
+/// A worker gets to all the others, however small its pages are, and is told which one is damaged.
+#[tokio::test]
+async fn a_damaged_row_hides_no_other_from_the_worker() {
+    let (store, database) = temporary().await;
+    for key in 1..=5 {
+        assert!(inserts(&store, &new_claim(&format!("key-{key}"), Duration::ZERO)).await);
+    }
+    let checks = "ALTER TABLE idem.idempotency_requests DROP CONSTRAINT idempotency_requests_fence_check";
+    let damage = "SET fence = 0 WHERE idempotency_key IN ('key-1', 'key-3', 'key-5')";
+    database.run(format!("{checks}; UPDATE idem.idempotency_requests {damage}")).await;
+    damage_is_passed_over(&store).await;
 }
 
 #[tokio::test]
@@ -248,11 +264,10 @@ async fn large_bodies_live_in_the_partition_of_their_last_day() {
 #[tokio::test]
 async fn the_sweeper_hands_forgotten_records_to_the_worker() {
     let (store, database) = temporary().await;
-    let claim = new_claim("key-1", std::time::Duration::ZERO);
+    let claim = new_claim("key-1", Duration::ZERO);
     assert!(inserts(&store, &claim).await);
     database.run("UPDATE idem.idempotency_progress SET at = 'infinity'").await;
-    let due =
-        async || idem_core::store::Recovering::due(&store, std::time::Duration::ZERO, None, 10).await.unwrap().len();
+    let due = async || idem_core::store::Recovering::due(&store, Duration::ZERO, None, 10).await.unwrap().len();
     assert_eq!(due().await, 0);
     database.run("UPDATE idem.idempotency_requests SET sweep_at = now()").await;
     store.sweep(SweepOrder { limit: 10, purge_tombstones: false }).await.unwrap();

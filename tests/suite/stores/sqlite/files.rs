@@ -10,6 +10,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection};
 
 use super::{LONG, cause, inserts, new_claim, temporary};
+use crate::stores::damage_is_passed_over;
 
 /// Each connection of a pool would have a database of its own, and an idle one would forget it.
 #[tokio::test]
@@ -126,6 +127,20 @@ async fn a_damaged_row_is_named_and_never_owned() {
             other => panic!("{column}: {other:?}"),
         }
     }
+}
+
+/// A worker gets to all the others, however small its pages are, and is told which one is damaged.
+#[tokio::test]
+async fn a_damaged_row_hides_no_other_from_the_worker() {
+    let (store, _directory) = temporary().await;
+    for key in 1..=5 {
+        assert!(inserts(&store, &new_claim(&format!("key-{key}"), Duration::ZERO)).await);
+    }
+    for key in [1, 3, 5] {
+        let damage = format!("UPDATE idempotency_requests SET fence = 0 WHERE idempotency_key = 'key-{key}'");
+        run(store.file(), format!("PRAGMA ignore_check_constraints = ON; {damage}")).await;
+    }
+    damage_is_passed_over(&store).await;
 }
 
 #[tokio::test]
@@ -317,6 +332,6 @@ async fn connect(file: &Path) -> SqliteConnection {
     SqliteConnectOptions::new().filename(file).create_if_missing(true).connect().await.unwrap()
 }
 
-async fn run(file: &Path, sql: impl Into<String>) {
+pub(super) async fn run(file: &Path, sql: impl Into<String>) {
     sqlx::raw_sql(AssertSqlSafe(sql.into())).execute(&mut connect(file).await).await.unwrap();
 }

@@ -228,5 +228,5 @@ where
     join_all(tasks).await.into_iter().map(|joined| joined.expect("no task panics")).collect()
 }
 
-const KEYS: usize = 64;
+const KEYS: usize = 300;
 const RACERS: usize = 16;

@@ -2,6 +2,8 @@
 //!
 //! `IDEM_TEST_POSTGRES_URL` names a server to use instead; its user must be allowed to create databases.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests and benchmarks: its panic is their verdict")]
+
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -17,7 +19,8 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions};
 
 /// A running server.
-pub(crate) struct Cluster {
+#[derive(Debug)]
+pub struct Cluster {
     admin: PgConnectOptions,
     /// `None` for a server that is somebody else's.
     #[allow(dead_code, reason = "its drop stops the server")]
@@ -26,13 +29,15 @@ pub(crate) struct Cluster {
 
 /// A program under a shell that holds our pipe: when this process ends, however it ends, the pipe closes, and the shell
 /// stops the program and removes its directory.
-pub(crate) struct Supervised {
+#[derive(Debug)]
+pub struct Supervised {
     pipe: Option<ChildStdin>,
     shell: Child,
 }
 
 /// A database that is gone with the test.
-pub(crate) struct Database {
+#[derive(Debug)]
+pub struct Database {
     name: String,
     cluster: &'static Cluster,
 }
@@ -59,9 +64,17 @@ server=$1; data=$2; shift 2
 exec "$server" -D "$data" "$@"
 "#;
 
+/// Copies the cluster at a port and becomes its standby.
+const STANDBY: &str = r#"
+server=$1; data=$2; primary=$3; shift 3
+"$0" --no-sync --host=127.0.0.1 --port="$primary" --username=postgres --checkpoint=fast --write-recovery-conf \
+    -D "$data" &&
+exec "$server" -D "$data" "$@"
+"#;
+
 impl Supervised {
     /// Starts a program as `user`; it logs to `log` in `directory`, which is removed with it.
-    pub(crate) fn start(directory: &Path, user: Option<(u32, u32)>, program: &Path, arguments: &[String]) -> Self {
+    pub fn start(directory: &Path, user: Option<(u32, u32)>, program: &Path, arguments: &[String]) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", SUPERVISOR, "sh"]).arg(directory).arg(program).args(arguments).current_dir("/");
         // A group of its own: an interrupt at the terminal is for the tests, whose end then ends this.
@@ -83,7 +96,7 @@ impl Drop for Supervised {
 
 impl Cluster {
     /// The one that the tests of this process share. Statics are not dropped: the process's end closes the pipe.
-    pub(crate) fn shared() -> &'static Self {
+    pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
         SHARED.get_or_init(|| match std::env::var("IDEM_TEST_POSTGRES_URL") {
             Ok(url) => Self { admin: PgConnectOptions::from_str(&url).expect("a URL"), supervisor: None },
@@ -93,16 +106,27 @@ impl Cluster {
     }
 
     /// A server with these settings, for a test that must be alone.
-    pub(crate) fn start(settings: &[&str]) -> Self {
+    pub fn start(settings: &[&str]) -> Self {
+        Self::boot(&[CLUSTER, &text(&program("initdb"))], &[], settings)
+    }
+
+    /// A standby that follows this server.
+    pub fn standby(&self, settings: &[&str]) -> Self {
+        let primary = self.admin.get_port().to_string();
+        Self::boot(&[STANDBY, &text(&program("pg_basebackup"))], &[&primary], settings)
+    }
+
+    /// Runs a script under a maker of clusters, with the server, its directory, and `more` as arguments.
+    fn boot(script: &[&str; 2], more: &[&str], settings: &[&str]) -> Self {
         for _ in 0..3 {
             let user = user();
             let directory = directory("idem-postgres", user);
             let data = directory.join("data");
             let port = free_port();
-            let mut arguments = vec!["-c".to_owned(), CLUSTER.to_owned()];
-            for text in [program("initdb"), program("postgres"), data.clone()] {
-                arguments.push(text.display().to_string());
-            }
+            let mut arguments = vec!["-c".to_owned()];
+            arguments.extend(script.iter().map(|&part| part.to_owned()));
+            arguments.extend([text(&program("postgres")), text(&data)]);
+            arguments.extend(more.iter().map(|&more| more.to_owned()));
             arguments.extend(["-p".to_owned(), port.to_string()]);
             let socket = format!("unix_socket_directories={}", directory.display());
             let all = ["listen_addresses=127.0.0.1", "max_connections=300", "shared_buffers=64MB", socket.as_str()];
@@ -121,8 +145,18 @@ impl Cluster {
         panic!("the private PostgreSQL did not start");
     }
 
+    /// How its administrator connects.
+    pub fn options(&self) -> PgConnectOptions {
+        self.admin.clone()
+    }
+
+    /// For the rest of the process, whose end stops the server.
+    pub fn forever(self) -> &'static Self {
+        Box::leak(Box::new(self))
+    }
+
     /// A new, empty database.
-    pub(crate) async fn database(&'static self) -> Database {
+    pub async fn database(&'static self) -> Database {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("idem_test_{}_{number}", std::process::id());
@@ -130,29 +164,44 @@ impl Cluster {
         Database { name, cluster: self }
     }
 
-    async fn run(&self, sql: String) {
+    /// The one number that a statement gives its administrator.
+    pub async fn number(&self, sql: impl Into<String>) -> i64 {
         let mut admin = self.admin.connect().await.expect("the test server");
-        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut admin).await.unwrap();
+        sqlx::query_scalar(AssertSqlSafe(sql.into())).fetch_one(&mut admin).await.unwrap()
+    }
+
+    /// Runs statements, as its administrator.
+    pub async fn run(&self, sql: impl Into<String>) {
+        let mut admin = self.admin.connect().await.expect("the test server");
+        sqlx::raw_sql(AssertSqlSafe(sql.into())).execute(&mut admin).await.unwrap();
     }
 }
 
 impl Database {
-    pub(crate) fn options(&self) -> PgConnectOptions {
+    /// How to connect to it.
+    pub fn options(&self) -> PgConnectOptions {
         self.cluster.admin.clone().database(&self.name)
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// Its name.
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Runs statements, as an operator would.
-    pub(crate) async fn run(&self, sql: impl Into<String>) {
+    pub async fn run(&self, sql: impl Into<String>) {
         let mut connection = self.options().connect().await.unwrap();
         sqlx::raw_sql(AssertSqlSafe(sql.into())).execute(&mut connection).await.unwrap();
     }
 
     /// The one number that a statement gives.
-    pub(crate) async fn number(&self, sql: impl Into<String>) -> i64 {
+    pub async fn number(&self, sql: impl Into<String>) -> i64 {
+        let mut connection = self.options().connect().await.unwrap();
+        sqlx::query_scalar(AssertSqlSafe(sql.into())).fetch_one(&mut connection).await.unwrap()
+    }
+
+    /// The one text that a statement gives.
+    pub async fn text(&self, sql: impl Into<String>) -> String {
         let mut connection = self.options().connect().await.unwrap();
         sqlx::query_scalar(AssertSqlSafe(sql.into())).fetch_one(&mut connection).await.unwrap()
     }
@@ -171,7 +220,7 @@ impl Drop for Database {
 }
 
 /// A program of PostgreSQL, from PATH or where Debian keeps it, the newest first.
-pub(crate) fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     let in_path =
         std::env::var_os("PATH").into_iter().flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
     let mut debian: Vec<_> = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().collect();
@@ -188,7 +237,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
 }
 
 /// PostgreSQL refuses to run as root: then somebody else's user and group.
-pub(crate) fn user() -> Option<(u32, u32)> {
+pub fn user() -> Option<(u32, u32)> {
     let id = Command::new("id").arg("-u").output().expect("id");
     if id.stdout != b"0\n" {
         return None;
@@ -203,7 +252,7 @@ pub(crate) fn user() -> Option<(u32, u32)> {
 }
 
 /// A new directory that belongs to that user.
-pub(crate) fn directory(name: &str, user: Option<(u32, u32)>) -> PathBuf {
+pub fn directory(name: &str, user: Option<(u32, u32)>) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let directory = std::env::temp_dir().join(format!("{name}-{}-{number}", std::process::id()));
@@ -215,12 +264,17 @@ pub(crate) fn directory(name: &str, user: Option<(u32, u32)>) -> PathBuf {
 }
 
 /// Writes a file that the user of [`directory`] may read.
-pub(crate) fn write(file: &Path, text: &str) {
+pub fn write(file: &Path, text: &str) {
     fs::File::create(file).and_then(|mut file| file.write_all(text.as_bytes())).unwrap();
 }
 
-pub(crate) fn free_port() -> u16 {
+/// A port that nobody listens at, a moment ago.
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port()
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
 }
 
 fn as_user(command: &mut Command, user: Option<(u32, u32)>) {
@@ -231,7 +285,7 @@ fn as_user(command: &mut Command, user: Option<(u32, u32)>) {
 
 /// Waits until the server answers, and is the one that was started: another may have taken the port meanwhile.
 fn answers(admin: &PgConnectOptions, data: &Path) -> bool {
-    let (admin, data) = (admin.clone(), data.display().to_string());
+    let (admin, data) = (admin.clone(), text(data));
     let ask = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
