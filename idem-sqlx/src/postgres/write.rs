@@ -6,7 +6,7 @@ use idem_core::store::{
     Answered, AnsweredEnd, AuditEntry, Claimed, ClosedCall, End, Fenced, Finish, Found, Guarded, NewClaim, Seen, Step,
     TakeOver, Tended, Verdicted,
 };
-use idem_core::{CallState, Fence, Keep, Ownership, Record, Scope, Status, StatusName, StoredResponse};
+use idem_core::{CallState, Fence, Keep, Ownership, Scope, Status, StatusName, StoredResponse};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
