@@ -11,7 +11,7 @@
 //! | `chrono`, `time`, `jiff`, `uuid` | no | the instants, dates, durations and ids of these crates |
 //! | `serde_json` | no | `serde_json::Value` |
 //! | `float` | no | `f32` and `f64` under `#[idem(float)]` |
-//! | `reqwest` | no | [`provider`]: what a failed HTTP call says of itself |
+//! | `reqwest` | no | `provider`: what a failed HTTP call says of itself |
 //! | `snapshot` | no | `assert_contract!`, on top of insta |
 
 mod calls;
