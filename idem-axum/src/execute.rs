@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::response::Response;
@@ -58,7 +58,18 @@ impl<C, R> Idempotent<C, R> {
         C: IdempotentCommand + Send + Sync + 'static,
         W: FnOnce(C, Claim) -> F + Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
-        T: IntoReply,
+        T: IntoReply + 'static,
+    {
+        self.detach(move |asked, schema_version, told| {
+            run(asked, work, schema_version, move |early| told.tell(Ok(early)))
+        })
+        .await
+    }
+
+    /// The one way to run anything: on a task of its own, where `max_running` leaves room, in the request's span.
+    pub(crate) async fn detach<F>(self, run: impl FnOnce(Asked<C>, Option<u32>, Arc<Told>) -> F) -> Response
+    where
+        F: Future<Output = Ended> + Send + 'static,
     {
         let (asked, rebuilt) = self.take();
         let idem = asked.idem.clone();
@@ -69,10 +80,11 @@ impl<C, R> Idempotent<C, R> {
         let keyed = asked.key.is_some();
         let schema_version = rebuilt.as_ref().map(|rebuilt| rebuilt.schema_version);
         let (told, told_to) = Told::pair();
+        let told = Arc::new(told);
+        let run = run(asked, schema_version, Arc::clone(&told));
         tokio::spawn(
             async move {
-                let ended = run(asked, work, schema_version, |early| told.tell(Ok(early))).await;
-                told.tell(ended);
+                told.tell(run.await);
                 drop(running);
             }
             .in_current_span(),
@@ -82,7 +94,7 @@ impl<C, R> Idempotent<C, R> {
 }
 
 /// Waits for the task, and gives what it came to.
-pub(crate) async fn answered(
+async fn answered(
     told: oneshot::Receiver<Ended>,
     keyed: bool,
     rebuilt: Option<Rebuilt>,
@@ -205,7 +217,7 @@ pub(crate) struct Told(Mutex<Option<oneshot::Sender<Ended>>>);
 pub(crate) type Ended = Result<Outcome, StoreError>;
 
 impl Told {
-    pub(crate) fn pair() -> (Self, oneshot::Receiver<Ended>) {
+    fn pair() -> (Self, oneshot::Receiver<Ended>) {
         let (send, receive) = oneshot::channel();
         (Self(Mutex::new(Some(send))), receive)
     }

@@ -3,11 +3,8 @@
 use axum::response::Response;
 use idem_core::store::TxStore;
 use idem_core::{Begin, Failure, IdempotentCommand, LocalClaim, Outcome, StoreError};
-use tracing::Instrument;
 
-use crate::execute::{Told, answered};
 use crate::extract::{Asked, Idempotent};
-use crate::outcome;
 use crate::reply::IntoReply;
 
 impl<C, R> Idempotent<C, R> {
@@ -64,25 +61,11 @@ impl<C, R> Idempotent<C, R> {
         F: Future<Output = Result<(S::Tx, T), Failure>> + Send + 'static,
         T: IntoReply + 'static,
     {
-        let (asked, rebuilt) = self.take();
-        let idem = asked.idem.clone();
-        let wording = &idem.inner().wording;
-        let Some(running) = idem.inner().gate.enter() else {
-            return outcome::overloaded(wording);
-        };
-        let keyed = asked.key.is_some();
-        let schema_version = rebuilt.as_ref().map(|rebuilt| rebuilt.schema_version);
         let store = store.clone();
-        let (told, told_to) = Told::pair();
-        tokio::spawn(
-            async move {
-                let ended = run(asked, store, work, schema_version, |early| told.tell(Ok(early))).await;
-                told.tell(ended);
-                drop(running);
-            }
-            .in_current_span(),
-        );
-        answered(told_to, keyed, rebuilt, wording).await
+        self.detach(move |asked, schema_version, told| {
+            run(asked, store, work, schema_version, move |early| told.tell(Ok(early)))
+        })
+        .await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::scratch::Scratch;
 
@@ -36,13 +36,42 @@ pub(crate) fn assert_none_lets_it_through(moods: &[&[(&str, &str)]], scratch: &S
     for mood in moods {
         scratch.checkout();
         // Started from anywhere, it is the same file.
-        for from in [Path::new("/"), scratch.root(), &scratch.snapshots()] {
-            let passed = scratch.run_on(mood, from).is_ok();
+        for from in places(scratch) {
+            let passed = scratch.run_on(mood, &from).is_ok();
             assert!(!passed, "{mood:?} lets a drift through, started from {}", from.display());
         }
         scratch.run_on(&[], scratch.root()).expect_err("what a mood has left lets a drift through");
     }
     accepted_by_the_tool(scratch, name);
+    scratch.checkout();
+}
+
+/// Where a test may be started from.
+fn places(scratch: &Scratch) -> [PathBuf; 4] {
+    ["/".into(), scratch.root().to_owned(), scratch.package(), scratch.snapshots()]
+}
+
+/// What is as it is committed passes from anywhere, and leaves nothing behind.
+pub(crate) fn assert_the_files_are_found_from_anywhere(scratch: &Scratch) {
+    scratch.checkout();
+    let before = scratch.files();
+    for from in places(scratch) {
+        for mood in [&[][..], &[("INSTA_UPDATE", "always")]] {
+            let passed = scratch.run_on(mood, &from);
+            passed.unwrap_or_else(|message| panic!("{mood:?} fails, started from {}: {message}", from.display()));
+            assert_eq!(scratch.files(), before, "something was written, started from {}", from.display());
+        }
+    }
+}
+
+/// A file that is gone fails in each mood, and says so.
+pub(crate) fn assert_none_lets_a_missing_file_through(scratch: &Scratch, name: &str) {
+    for mood in ALL {
+        scratch.checkout();
+        fs::remove_file(scratch.snapshots().join(name)).unwrap();
+        let message = scratch.run_on(mood, scratch.root()).expect_err("a missing file passes");
+        assert!(message.contains(&format!("{name} is missing")), "{mood:?}: {message}");
+    }
     scratch.checkout();
 }
 

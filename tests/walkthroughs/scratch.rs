@@ -1,6 +1,7 @@
-//! A package of its own that uses idem, compiled and run by cargo.
+//! A package of its own that uses idem, member of a workspace of its own, compiled and run by cargo.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,11 +21,13 @@ impl Scratch {
     pub(crate) fn new(base: &str) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("walkthroughs");
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-        let _ = fs::remove_dir_all(root.join("tests"));
-        fs::create_dir_all(root.join("tests/snapshots")).unwrap();
-        fs::create_dir_all(root.join("src")).unwrap();
-        fs::write(root.join("src/lib.rs"), "").unwrap();
-        fs::write(root.join("Cargo.toml"), manifest(&workspace)).unwrap();
+        let package = root.join(MEMBER);
+        let _ = fs::remove_dir_all(&package);
+        fs::create_dir_all(package.join("tests/snapshots")).unwrap();
+        fs::create_dir_all(package.join("src")).unwrap();
+        fs::write(package.join("src/lib.rs"), "").unwrap();
+        fs::write(package.join("Cargo.toml"), manifest(&workspace)).unwrap();
+        fs::write(root.join("Cargo.toml"), WORKSPACE).unwrap();
         // The versions that the workspace is tested with, which are there without a network.
         fs::copy(workspace.join("Cargo.lock"), root.join("Cargo.lock")).unwrap();
         let scratch = Self {
@@ -80,11 +83,11 @@ impl Scratch {
             return Ok(());
         }
         let told = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
-        let message = told.rsplit_once("panicked at tests/contract.rs").map_or(&*told, |(_, message)| message);
+        let message = told.rsplit_once("/tests/contract.rs:").map_or(&*told, |(_, message)| message);
         let message = message.split_once('\n').map_or(message, |(_, message)| message);
         let end = message.find("\nnote: run with").or_else(|| message.find("\n\n\nfailures:"));
         let message = end.map_or(message, |end| &message[..end]);
-        Err(message.replace(&format!("{}/", self.root.display()), "").trim_end().to_owned() + "\n")
+        Err(message.replace(&format!("{}/", self.package().display()), "").trim_end().to_owned() + "\n")
     }
 
     /// A file before and after an accept of everything.
@@ -122,15 +125,36 @@ impl Scratch {
     }
 
     pub(crate) fn snapshots(&self) -> PathBuf {
-        self.root.join("tests/snapshots")
+        self.package().join("tests/snapshots")
     }
 
+    /// The workspace's root.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
+    pub(crate) fn package(&self) -> PathBuf {
+        self.root.join(MEMBER)
+    }
+
+    /// All files of the workspace but what cargo builds, with their contents.
+    pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let (mut files, mut folders) = (BTreeMap::new(), vec![self.root.clone()]);
+        while let Some(folder) = folders.pop() {
+            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_file() {
+                    let content = fs::read(&path).unwrap();
+                    files.insert(path, content);
+                } else if path != self.root.join("target") {
+                    folders.push(path);
+                }
+            }
+        }
+        files
+    }
+
     fn source(&self) -> PathBuf {
-        self.root.join("tests/contract.rs")
+        self.package().join("tests/contract.rs")
     }
 
     fn write_source(&self, source: &str) {
@@ -178,14 +202,9 @@ name = "scratch"
 version = "0.0.0"
 edition = "2024"
 
-[workspace]
-
 [dev-dependencies]
 idem-core = {{ path = "{}", features = ["snapshot"] }}
 rust_decimal = {{ version = "1", default-features = false, features = ["std"] }}
-
-[profile.dev]
-debug = 0
 
 [lints.rust]
 dead_code = "allow"
@@ -193,3 +212,13 @@ dead_code = "allow"
         workspace.join("idem-core").display()
     )
 }
+
+const MEMBER: &str = "payments";
+
+const WORKSPACE: &str = r#"[workspace]
+resolver = "3"
+members = ["payments"]
+
+[profile.dev]
+debug = 0
+"#;

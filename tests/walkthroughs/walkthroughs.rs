@@ -33,6 +33,8 @@ fn what_the_page_shows_is_what_happens() {
     assert_eq!(page.to_string(), written, "the page is not read as it is written");
     let scratch = Scratch::new(page.source());
     scratch.first_files();
+    moods::assert_the_files_are_found_from_anywhere(&scratch);
+    moods::assert_none_lets_a_missing_file_through(&scratch, "create_payment.v1.snap");
     // One change stands for all in every mood; the others are told apart by what they change.
     let mut moods = moods::ALL;
     for section in page.sections() {

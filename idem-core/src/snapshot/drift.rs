@@ -97,9 +97,9 @@ impl Finding {
                 "insta has written it, if it may: look at it, and commit it.".to_owned()
             }
             Kind::Missing { renamed: Some(old) } => format!(
-                "But {old} is the same command under another name. Records are kept under the \
-                 operation's\nname: renamed, every retry of an old request runs anew. Keep `operation` as it was; the \
-                 struct may be called anything."
+                "{old} has the same members under another name. If `operation` was renamed: put the name back, the\n\
+                 struct may be called anything. Records are kept under it, and every retry of an old request would run\n\
+                 anew. If this is a new operation, accept it."
             ),
             Kind::AcceptedDrift => "Somebody accepted a change that moves hashes. Take the change back and\nrestore the file. Or, if no record of this version is kept anywhere, \
                 take the section out of the file by hand."
@@ -114,9 +114,12 @@ impl Finding {
                  the rules of version {version}\n(`previous = …`). Only if no record of version {version} is kept \
                  anywhere: accept this text, then take its\n`drift:` section out by hand."
             ),
-            Kind::Drift => "The contract keeps its hashes; a sample was edited or taken away. Put it back as it was, \
-                and give the new value a\nnew label: samples may be added, not removed."
-                .to_owned(),
+            Kind::Drift => format!(
+                "The contract keeps its hashes, and samples moved all the same. If one was edited or taken away: put it \
+                 back, and give\nthe new value a new label; samples may be added, not removed. If not, code that no \
+                 contract shows (`with = …`, a\n`Canonical` or `From` of your own) writes the same value otherwise: \
+                 take that back, or give the command\n`version = {next}` and keep the rules of version {version}."
+            ),
         }
     }
 }
@@ -142,7 +145,7 @@ pub(super) fn not_kept(place: &Place, version: u32, own: u32) -> String {
         return format!(
             "{file} is of a version that the code does not know\nRecords that `{operation}` wrote by version {version} \
              are answered with 503 IDEMPOTENCY_CONTRACT_UNKNOWN, until a build\nthat knows it is back. Restore \
-             `version = {version}`; or delete the file, if it was never deployed."
+             `version = {version}`; or delete the file, if it was never deployed or its last record is gone."
         );
     }
     format!(

@@ -16,6 +16,7 @@ mod hangup;
 mod key;
 mod layers;
 mod local;
+mod local_detached;
 mod mismatch;
 mod openapi;
 mod options;
