@@ -101,7 +101,7 @@ async fn client(engine: Engine, provider: Provider, number: u64) -> Vec<u8> {
         };
         let (tenant, key, command) = (scope().tenant().clone(), scope().key().clone(), Pay { cents: 5 });
         let run = engine.run(&tenant, &key, &command, work);
-        let patience = if number % 4 == 0 && request < 3 { Duration::from_secs(2) } else { DAY };
+        let patience = if number.is_multiple_of(4) && request < 3 { Duration::from_secs(2) } else { DAY };
         let wait = match tokio::time::timeout(patience, run).await {
             Err(_) => Duration::from_secs(1),
             Ok(Ok(Outcome::Done { reply, .. })) => return reply.body,

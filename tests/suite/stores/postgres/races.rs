@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{join, join_all};
+use futures_util::future::join;
 use idem_cluster::Database;
-use idem_core::store::{Claiming, End, Fenced, Guarded, NewCall, Owning, Seen, Step, SweepOrder, Sweeping, TakeOver};
+use idem_core::store::{Claiming, End, Fenced, Guarded, NewCall, Owning, Seen, Step, TakeOver};
 use idem_core::{
     Answer, Begin, CallClass, DownstreamKey, Engine, Fence, IdempotentCommand, Outcome, OwnerToken, Reply, Scope,
     StatusName, Tenant,
