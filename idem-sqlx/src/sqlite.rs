@@ -252,7 +252,17 @@ impl Recovering for SqliteStore {
 #[async_trait]
 impl Sweeping for SqliteStore {
     async fn sweep(&self, order: SweepOrder) -> Result<Swept, StoreError> {
-        Ok(self.writer.write(|waiting| Job::Sweep(order, waiting)).await?)
+        let mut swept = self.writer.write(|waiting| Job::Sweep(order, waiting)).await?;
+        let mut part = swept;
+        // A transaction lets few large bodies go; between two of them others write.
+        while part.expired + part.bodies > 0 {
+            let left = u64::from(order.limit).saturating_sub(swept.expired.max(swept.bodies));
+            let Some(left) = u32::try_from(left).ok().filter(|&left| left > 0) else { break };
+            part = self.writer.write(|waiting| Job::Expire(left, waiting)).await?;
+            swept.expired += part.expired;
+            swept.bodies += part.bodies;
+        }
+        Ok(swept)
     }
 }
 

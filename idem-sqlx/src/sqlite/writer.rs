@@ -39,6 +39,7 @@ pub(super) enum Job {
     Resolve(Seen, Verdicted, AuditEntry, Waiting<Guarded>),
     Learn(Evidence, Waiting<Option<Scope>>),
     Sweep(SweepOrder, Waiting<Swept>),
+    Expire(u32, Waiting<Swept>),
     AddContract(String, u32, u32, String, Waiting<bool>),
     SettleSetting(String, String, Waiting<String>),
     SignOfLife(Waiting<()>),
@@ -122,6 +123,7 @@ impl Desk {
                     self.write(waiting, async |tx| recover::learn(tx, &evidence).await).await;
                 }
                 Job::Sweep(order, waiting) => self.write(waiting, async |tx| sweep::sweep(tx, order).await).await,
+                Job::Expire(limit, waiting) => self.write(waiting, async |tx| sweep::expire(tx, limit).await).await,
                 Job::AddContract(operation, version, number, text, waiting) => {
                     let add = async |tx: &mut _| keep::add_contract(tx, &operation, version, number, &text).await;
                     self.write(waiting, add).await;

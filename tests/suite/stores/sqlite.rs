@@ -1,5 +1,6 @@
 //! The store in an SQLite file.
 
+mod bodies;
 mod expanded;
 mod files;
 mod joining;
