@@ -15,7 +15,7 @@ use crate::http::bench::{Effects, idem, pay, payment, record};
 
 /// What the client does while the service shuts down, and what the service does about its work then.
 #[derive(Clone, Copy, PartialEq)]
-enum Client {
+enum Visitor {
     Waits,
     GoneAndDrained,
     GoneAndNotDrained,
@@ -23,7 +23,7 @@ enum Client {
 
 /// Starts a service on a runtime of its own, shuts it down gracefully in the middle of a request's work, and ends the
 /// runtime. The client's status, the record's state, and how often the work has ended.
-fn shut_down(http: u8, end: Client) -> (Option<u16>, &'static str, usize) {
+fn shut_down(http: u8, end: Visitor) -> (Option<u16>, &'static str, usize) {
     let (store, begun, ended) = (MemoryStore::new(), Effects::default(), Effects::default());
     let go = Arc::new(Semaphore::new(0));
     let process = Runtime::new().unwrap();
@@ -52,7 +52,7 @@ fn shut_down(http: u8, end: Client) -> (Option<u16>, &'static str, usize) {
         drop(client);
         let client = tokio::spawn(async move { request.send().await.unwrap().status().as_u16() });
         begun.reach(1).await;
-        if end != Client::Waits {
+        if end != Visitor::Waits {
             client.abort();
         }
         stop.send(()).unwrap();
@@ -61,14 +61,14 @@ fn shut_down(http: u8, end: Client) -> (Option<u16>, &'static str, usize) {
             sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(ended.count(), 0);
-        let status = if end == Client::Waits {
+        let status = if end == Visitor::Waits {
             go.add_permits(1);
             Some(client.await.unwrap())
         } else {
             None
         };
         server.await.unwrap().unwrap();
-        if end == Client::GoneAndDrained {
+        if end == Visitor::GoneAndDrained {
             assert_eq!(ended.count(), 0, "the server waits for connections only");
             let draining = tokio::spawn(async move { idem.drain(Duration::from_secs(30)).await });
             go.add_permits(1);
@@ -83,20 +83,20 @@ fn shut_down(http: u8, end: Client) -> (Option<u16>, &'static str, usize) {
 #[test]
 fn a_graceful_shutdown_gives_a_client_who_waits_his_answer() {
     for http in [1, 2] {
-        assert_eq!(shut_down(http, Client::Waits), (Some(201), "completed", 1), "HTTP/{http}");
+        assert_eq!(shut_down(http, Visitor::Waits), (Some(201), "completed", 1), "HTTP/{http}");
     }
 }
 
 #[test]
 fn a_graceful_shutdown_that_drains_ends_the_work_of_clients_who_have_gone() {
     for http in [1, 2] {
-        assert_eq!(shut_down(http, Client::GoneAndDrained), (None, "completed", 1), "HTTP/{http}");
+        assert_eq!(shut_down(http, Visitor::GoneAndDrained), (None, "completed", 1), "HTTP/{http}");
     }
 }
 
 #[test]
 fn a_graceful_shutdown_that_does_not_drain_leaves_it_to_the_lease() {
     for http in [1, 2] {
-        assert_eq!(shut_down(http, Client::GoneAndNotDrained), (None, "in_progress", 0), "HTTP/{http}");
+        assert_eq!(shut_down(http, Visitor::GoneAndNotDrained), (None, "in_progress", 0), "HTTP/{http}");
     }
 }
