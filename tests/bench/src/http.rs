@@ -24,6 +24,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tower_cookies::CookieManagerLayer;
 
+use crate::table::median;
+
 /// Every request is a first one with a key of its own: the way on which idem costs most.
 #[derive(Debug, Deserialize, IdempotentCommand)]
 #[idem(operation = "create_payment", version = 1)]
@@ -224,11 +226,6 @@ impl Connection {
             }
         }
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 static NEXT_KEY: AtomicU64 = AtomicU64::new(0);
