@@ -19,6 +19,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use axum_idempotent::{IdempotentLayer, IdempotentOptions};
 use idem_axum::{Idem, Idempotent};
+use idem_cluster::Cluster;
 use idem_core::store::Store;
 use idem_core::{IdempotentCommand, MemoryStore};
 use idem_sqlx::{PgStore, SqliteStore};
@@ -30,7 +31,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tower_cookies::CookieManagerLayer;
 
-use idem_cluster::Cluster;
+use crate::table::median;
 
 /// Every request is a first one with a key of its own: the way on which idem costs most.
 #[derive(Debug, Deserialize, IdempotentCommand)]
@@ -284,11 +285,6 @@ impl Connection {
             }
         }
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 static NEXT_KEY: AtomicU64 = AtomicU64::new(0);

@@ -32,13 +32,13 @@ pub(crate) fn medians(subjects: &mut [Subject<'_>]) -> Vec<f64> {
             }
         }
     }
-    times
-        .into_iter()
-        .map(|mut times| {
-            times.sort_by(f64::total_cmp);
-            times[ROUNDS / 2]
-        })
-        .collect()
+    times.into_iter().map(median).collect()
+}
+
+/// The middle one of at least one value.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 const BATCH: usize = 100;
