@@ -22,7 +22,7 @@ ALTER TABLE idempotency_evidence ADD COLUMN call_name TEXT;
 ALTER TABLE idempotency_audit ADD COLUMN later TEXT NOT NULL DEFAULT 'x';
 ALTER TABLE idempotency_contracts ADD COLUMN later TEXT NOT NULL DEFAULT 'x';
 ALTER TABLE idempotency_settings ADD COLUMN later TEXT NOT NULL DEFAULT 'x';
-ALTER TABLE idempotency_worker ADD COLUMN later TEXT NOT NULL DEFAULT 'x';
+ALTER TABLE idempotency_progress ADD COLUMN later TEXT NOT NULL DEFAULT 'x';
 CREATE INDEX idempotency_requests_later ON idempotency_requests (created_at);
 CREATE TABLE idempotency_later (tenant_id TEXT NOT NULL, status TEXT NOT NULL) STRICT;
 INSERT INTO idempotency_migrations (version, name, oldest, checksum) VALUES (1001, 'later', 1, X'00')";
