@@ -223,7 +223,7 @@ impl Owning for SqliteStore {
 impl Recovering for SqliteStore {
     async fn due(&self, grace: Duration, after: Option<&Record>, limit: u32) -> Result<Vec<Found>, StoreError> {
         let mut reader = self.reader().await?;
-        Ok(recover::due(&mut *reader, grace, after, limit).await?)
+        Ok(recover::due(&mut reader, grace, after, limit).await?)
     }
 
     async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
