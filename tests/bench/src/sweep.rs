@@ -39,12 +39,13 @@ async fn measure(rows: u64) -> Result<(), Failed> {
     println!("| {rows} rows, {over} of them over | claims | p50 µs | p99 µs | slowest µs | seconds |");
     println!("| --- | ---: | ---: | ---: | ---: | ---: |");
     claims(&store, "to warm up", tokio::time::sleep(WARM_UP)).await?;
-    let before = claims(&store, "before the sweep", tokio::time::sleep(PHASE)).await?;
+    let (before, ()) = claims(&store, "before the sweep", tokio::time::sleep(PHASE)).await?;
     let engine = Engine::builder(store.clone()).build()?;
     // Without a bound for the round: all that is over, in the batches and with the pauses of every round.
     let all = Sweep { batches: u32::MAX, ..Sweep::default() };
     let sweeping = tokio::spawn(async move { engine.sweep(&all).await });
-    let during = claims(&store, "during the sweep", sweeping).await?;
+    let (during, swept) = claims(&store, "during the sweep", sweeping).await?;
+    swept??;
     let swept = database.number("SELECT count(*) FROM idem.idempotency_requests WHERE status = 'expired'").await;
     if swept != over.cast_signed() {
         return Err(format!("{swept} of {over} were swept").into());
@@ -52,9 +53,9 @@ async fn measure(rows: u64) -> Result<(), Failed> {
 
     load(&database, rows, over).await;
     claims(&store, "to warm up again", tokio::time::sleep(WARM_UP)).await?;
-    let before_unbounded = claims(&store, "before the DELETE", tokio::time::sleep(PHASE)).await?;
+    let (before_unbounded, ()) = claims(&store, "before the DELETE", tokio::time::sleep(PHASE)).await?;
     let delete = database.run("DELETE FROM idem.idempotency_requests WHERE expires_at <= now()");
-    let unbounded = claims(&store, "during the DELETE", delete).await?;
+    let (unbounded, ()) = claims(&store, "during the DELETE", delete).await?;
 
     let each = walk.as_nanos() / u128::from(rows.max(1));
     println!("\na worker's first walk along {rows} records: {} ms, {each} ns each", walk.as_millis());
@@ -62,8 +63,8 @@ async fn measure(rows: u64) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Claims until `beside` is done; prints a row, and gives the 99th percentile.
-async fn claims<T>(store: &PgStore, name: &str, beside: impl Future<Output = T>) -> Result<f64, Failed> {
+/// Claims until `beside` is done; prints a row, and gives the 99th percentile with what that gave.
+async fn claims<T>(store: &PgStore, name: &str, beside: impl Future<Output = T>) -> Result<(f64, T), Failed> {
     let start = Instant::now();
     let (stop, stopped) = watch::channel(());
     let callers: Vec<_> = (0..CALLERS)
@@ -71,7 +72,7 @@ async fn claims<T>(store: &PgStore, name: &str, beside: impl Future<Output = T>)
             tokio::spawn(claim_on(store.clone(), format!("{name} {caller}").replace(' ', "-"), stopped.clone()))
         })
         .collect();
-    beside.await;
+    let done = beside.await;
     drop((stop, stopped));
     let mut latencies = Vec::new();
     for caller in callers {
@@ -81,7 +82,7 @@ async fn claims<T>(store: &PgStore, name: &str, beside: impl Future<Output = T>)
     latencies.sort_unstable();
     let at = |part: f64| latencies[((latencies.len() - 1) as f64 * part) as usize].as_micros();
     println!("| {name} | {} | {} | {} | {} | {:.1} |", latencies.len(), at(0.5), at(0.99), at(1.0), took.as_secs_f64());
-    Ok(at(0.99) as f64)
+    Ok((at(0.99) as f64, done))
 }
 
 async fn claim_on(store: PgStore, name: String, stopped: watch::Receiver<()>) -> Result<Vec<Duration>, Failed> {
