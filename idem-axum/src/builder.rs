@@ -142,7 +142,8 @@ impl<T> IdemBuilder<T> {
 
     /// How long it is known after the window what a key meant: a later request gets `IDEMPOTENCY_KEY_EXPIRED`, and
     /// does not run. After that a sweep forgets the key, and it is as good as new; one whose calls were ever
-    /// announced only where that was chosen ([`Sweep::purge_tombstones`](idem_core::retention::Sweep::purge_tombstones)). Default 30 days.
+    /// announced only where [`purge_tombstones`](idem_core::retention::Sweep::purge_tombstones) was chosen. Default
+    /// 30 days.
     pub fn metadata_retention(mut self, span: Duration) -> Self {
         self.options.rules.metadata_retention = span;
         self

@@ -1,12 +1,15 @@
 //! A record as columns, and back. One mapping for every database: its statements name the columns alike and give
 //! integers, texts and bytes, nothing else. Instants and spans are counted in the database's tick.
 
+mod due;
+
 use std::time::{Duration, SystemTime};
 
+pub(crate) use due::{Place, due_page};
 use idem_core::store::{AuditEntry, End, Evidence, after};
 use idem_core::{
     CallClass, CallRecord, CallState, Checkpoint, CommandHash, DownstreamKey, Fence, Finished, IdempotencyKey, Keep,
-    OwnerToken, Record, ResourceRef, Revision, Scope, Status, StatusName, StoredResponse, Tenant, transition,
+    OwnerToken, Record, ResourceRef, Revision, Scope, Status, StatusName, StoredResponse, Tenant,
 };
 use sqlx::{ColumnIndex, Decode, Row, Type};
 
@@ -145,59 +148,6 @@ where
     Ok(records)
 }
 
-/// Where a record stands among the due ones: `due_at` and its key, as they are written in the row, whether the record
-/// reads or not.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Place {
-    pub(crate) at: i64,
-    pub(crate) tenant: String,
-    pub(crate) operation: String,
-    pub(crate) key: String,
-}
-
-impl Place {
-    pub(crate) fn of(record: &Record, tick: Tick) -> Option<Self> {
-        let scope = &record.scope;
-        Some(Self {
-            at: tick.count(transition::due_at(record)?),
-            tenant: scope.tenant().as_str().to_owned(),
-            operation: scope.operation().to_owned(),
-            key: scope.key().as_str().to_owned(),
-        })
-    }
-}
-
-/// Reads a page of due records, as [`records`] does, with `due_at` in each row; gives them, how many records the page
-/// has, and the place of its last one. A record that does not read is logged and left out: it must not hide the others.
-///
-/// # Errors
-/// A place that does not read: the next page cannot begin after it.
-pub(crate) fn due_page<R: Row>(rows: &[R], tick: Tick) -> Result<(Vec<Record>, usize, Option<Place>), Trouble>
-where
-    for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
-    for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
-    for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
-    &'static str: ColumnIndex<R>,
-{
-    let (mut readable, mut number, mut last) = (Vec::new(), 0, None);
-    let mut rest = rows;
-    while let Some(first) = rest.first() {
-        let place = Columns { row: first, tick }.place()?;
-        let same = |row: &&R| matches!((Columns { row: *row, tick }).place(), Ok(other) if other == place);
-        let (record, others) = rest.split_at(rest.iter().take_while(same).count());
-        match records(record, tick) {
-            Ok(record) => readable.extend(record),
-            Err(Trouble::Row(column)) => {
-                let Place { tenant, operation, key, .. } = &place;
-                tracing::error!(tenant, operation, key, column, "a due record cannot be read: it is passed over");
-            }
-            Err(trouble) => return Err(trouble),
-        }
-        (number, last, rest) = (number + 1, Some(place), others);
-    }
-    Ok((readable, number, last))
-}
-
 /// Reads a key: `tenant_id`, `operation_name`, `idempotency_key`.
 ///
 /// # Errors
@@ -279,15 +229,6 @@ where
         let tenant = self.parse("tenant_id", |text: String| Tenant::new(text).ok())?;
         let key = self.parse("idempotency_key", |text: String| IdempotencyKey::from_bytes(text.as_bytes()).ok())?;
         Ok(Scope::new(tenant, &self.needed::<String>("operation_name")?, key))
-    }
-
-    fn place(&self) -> Result<Place, Trouble> {
-        Ok(Place {
-            at: self.needed("due_at")?,
-            tenant: self.needed("tenant_id")?,
-            operation: self.needed("operation_name")?,
-            key: self.needed("idempotency_key")?,
-        })
     }
 
     fn hash(&self) -> Result<CommandHash, Trouble> {

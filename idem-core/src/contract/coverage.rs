@@ -6,12 +6,13 @@ use serde_json::{Map, Value};
 
 use super::Contract;
 use super::labels::Labels;
-use super::text::word;
+use super::text::{below, word};
 use crate::canonical::shape::{Member, Shape, Variant};
 
 impl Contract {
     /// What none of these preimages shows: both forms of an `Option`, each variant of an enum, an element of each list
-    /// and map, each name of an enum that is a map's key, a value that differs from each default. Each by its member, in the order of the contract's text.
+    /// and map, each name of an enum that is a map's key, a value that differs from each default. Each by its member, in
+    /// the order of the contract's text.
     ///
     /// A default counts where the member is absent, since that is what the absence means. What a type shows in one
     /// place it shows in all.
@@ -233,8 +234,4 @@ fn names(class: &str) -> impl Iterator<Item = (&str, String)> {
     let names = class.strip_prefix("name(").and_then(|rest| rest.strip_suffix(')'));
     let name = |word| (word, serde_json::from_str(word).unwrap_or_else(|_| str::to_owned(word)));
     names.into_iter().flat_map(|names| names.split(',')).filter(|word| !word.is_empty()).map(name)
-}
-
-fn below(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

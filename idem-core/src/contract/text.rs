@@ -151,6 +151,11 @@ fn policy(denies_unknown: bool) -> &'static str {
     if denies_unknown { UNKNOWN_DENIED } else { "" }
 }
 
+/// The path of a part inside another, as a reviewer reads it: `items[].quantity`.
+pub(super) fn below(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
 /// A name as it is, or as a JSON string where it could be mistaken for something else.
 pub(super) fn word(name: &str) -> String {
     let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));

@@ -11,7 +11,7 @@ use crate::calls::resource_id;
 use crate::decide::{Becomes, Ended, becomes, decide};
 use crate::engine::{Answer, Claim, Engine, MOMENT, Outcome, answer};
 use crate::hash::Verdict;
-use crate::record::StoredResponse;
+use crate::record::{StatusName, StoredResponse};
 use crate::reply::{Failure, Reply};
 use crate::rules::Rules;
 use crate::store::{End, Fenced, Finish, Found, StoreError, after};
@@ -31,17 +31,19 @@ impl Engine {
         let begun = Instant::now();
         let run = AssertUnwindSafe(async move { work(handle).await }).catch_unwind().await;
         let (ran, ended) = (begun.elapsed(), Instant::now());
-        let outcome = {
+        let mut is_late = false;
+        let (outcome, stored) = {
             let mut storing = pin!(claim.conclude(run));
             // A timer costs more than storing in memory does.
             match poll_immediate(&mut storing).await {
-                Some(outcome) => outcome,
+                Some(concluded) => concluded,
                 None => {
                     let patience = self.inner.clock.sleep(claim.rules().patience);
                     match select(&mut storing, patience).await {
-                        Either::Left((outcome, _)) => outcome,
+                        Either::Left((concluded, _)) => concluded,
                         Either::Right(_) => {
-                            claim.tell(&Outcome::NotStored { retry_after: MOMENT }, ran, ended.elapsed());
+                            is_late = true;
+                            claim.tell_not_stored();
                             early(Outcome::NotStored { retry_after: MOMENT });
                             storing.await
                         }
@@ -50,7 +52,12 @@ impl Engine {
             }
         };
         claim.live.end();
-        claim.tell(&outcome, ran, ended.elapsed());
+        match (stored, &outcome) {
+            (Some(status), _) => claim.tell_ended(status, ran, ended.elapsed()),
+            (None, Outcome::NotStored { .. }) if is_late => {}
+            (None, Outcome::NotStored { .. }) => claim.tell_not_stored(),
+            (None, _) => claim.tell_lost(),
+        }
         outcome
     }
 }
@@ -62,13 +69,13 @@ impl Claim {
         self.engine.rules(self.scope().operation())
     }
 
-    /// Classifies the end by the table, and stores it.
-    async fn conclude(&self, run: Run) -> Outcome {
+    /// Classifies the end by the table, and stores it; gives how the record stands by that, where it was stored.
+    async fn conclude(&self, run: Run) -> (Outcome, Option<StatusName>) {
         let (ended, reply, asked_for) = self.told(run);
         let rules = self.rules();
         let committing = self.progress.lock().await.committing.clone();
-        if let Some(done) = committing.clone().and_then(|committing| committing.outcome(None)) {
-            return done;
+        if let Some((done, status)) = committing.clone().and_then(|committing| committing.outcome(None)) {
+            return (done, Some(status));
         }
         // Whose commit failed has not succeeded, whatever the work made of it.
         let (ended, reply) = match ended {
@@ -101,28 +108,33 @@ impl Claim {
             (finish, retry_after)
         };
         match self.store_end(&finish, committing.is_none()).await {
-            Stored::At(now) => match finish.end {
-                End::Completed { keep, .. } | End::FailedReplayable { keep, .. } => {
-                    let reply = reply.unwrap_or_else(|| Reply::status(422));
-                    Outcome::Done { reply, expires_at: after(now, keep.window) }
-                }
-                End::FailedRetryable { .. } => Outcome::Failed { reply, retry_after: retry_after.max(MOMENT) },
-                End::Unknown { .. } => Outcome::Unknown { reply, retry_after: retry_after.max(MOMENT) },
-            },
+            Stored::At(now) => {
+                let status = finish.end.status();
+                let outcome = match finish.end {
+                    End::Completed { keep, .. } | End::FailedReplayable { keep, .. } => {
+                        let reply = reply.unwrap_or_else(|| Reply::status(422));
+                        Outcome::Done { reply, expires_at: after(now, keep.window) }
+                    }
+                    End::FailedRetryable { .. } => Outcome::Failed { reply, retry_after: retry_after.max(MOMENT) },
+                    End::Unknown { .. } => Outcome::Unknown { reply, retry_after: retry_after.max(MOMENT) },
+                };
+                (outcome, Some(status))
+            }
             Stored::Lost(found) => {
                 self.live.lose();
                 let own = found.as_ref().filter(|found| found.record.ownership() == self.live.ownership);
                 let shown = own.map(|found| found.record.status.name());
-                if let Some(done) = committing.and_then(|committing| committing.outcome(shown)) {
-                    return done;
+                if let Some((done, status)) = committing.and_then(|committing| committing.outcome(shown)) {
+                    return (done, Some(status));
                 }
-                Outcome::Second(match found {
+                let second = Outcome::Second(match found {
                     // The record is compared with the command of this very claim: it is the same.
                     Some(found) => answer(&found.record, decide(&found.record, Verdict::Same, found.now, rules)),
                     None => Answer::InProgress { retry_after: MOMENT },
-                })
+                });
+                (second, None)
             }
-            Stored::Never => Outcome::NotStored { retry_after: MOMENT },
+            Stored::Never => (Outcome::NotStored { retry_after: MOMENT }, None),
         }
     }
 

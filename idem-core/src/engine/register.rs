@@ -60,8 +60,9 @@ struct Override<'a> {
 }
 
 impl Engine {
-    /// Settles the [namespace](crate::EngineBuilder::namespace), then compares the contracts of all versions that the command keeps with those that wrote the store's records, and
-    /// keeps them there. Call it for each command before traffic is taken.
+    /// Settles the [namespace](crate::EngineBuilder::namespace), then compares the contracts of all versions that the
+    /// command keeps with those that wrote the store's records, and keeps them there. Call it for each command before
+    /// traffic is taken.
     ///
     /// Accepted are a contract that the store has seen before, one that only adds to what is there, and one to which
     /// what is there only adds: a rolling deploy has both at once, and a rollback must start. A build that does not know
@@ -101,7 +102,8 @@ impl Engine {
     /// with any more; a node that registers later without the override finds this one and starts.
     ///
     /// # Errors
-    /// [`RegisterError`], [`RegisterError::Namespace`] too, but not [`RegisterError::Breaking`] and not [`RegisterError::Unreadable`].
+    /// [`RegisterError`], [`RegisterError::Namespace`] too, but not [`RegisterError::Breaking`] and not
+    /// [`RegisterError::Unreadable`].
     pub async fn register_anyway<C: IdempotentCommand>(&self, actor: &str, reason: &str) -> Result<(), RegisterError> {
         self.register_versions::<C>(Some(&Override { actor, reason })).await
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::engine::{Answer, Begin, Claim, Inner, Outcome};
+use crate::engine::{Answer, Begin, Claim, Inner};
 use crate::events::{AnswerKind, Event, How};
 use crate::record::StatusName;
 use crate::store::StoreError;
@@ -26,21 +26,23 @@ impl Inner {
 }
 
 impl Claim {
-    /// What became of the work, and how long it and the storing of its end took.
-    pub(super) fn tell(&self, outcome: &Outcome, ran: Duration, stored: Duration) {
-        if !self.recorded {
-            return;
+    /// How the record stands, and how long the work and the storing of its end took.
+    pub(super) fn tell_ended(&self, status: StatusName, ran: Duration, stored: Duration) {
+        self.tell(|operation| Event::Ended { operation, status, ran, stored });
+    }
+
+    pub(super) fn tell_not_stored(&self) {
+        self.tell(|operation| Event::NotStored { operation });
+    }
+
+    pub(super) fn tell_lost(&self) {
+        self.tell(|operation| Event::Lost { operation });
+    }
+
+    fn tell<'a>(&'a self, event: impl FnOnce(&'a str) -> Event<'a>) {
+        if self.recorded {
+            self.engine.observer.observe(&event(self.scope().operation()));
         }
-        let operation = self.scope().operation();
-        let ended = |status| Event::Ended { operation, status, ran, stored };
-        self.engine.observer.observe(&match outcome {
-            Outcome::Done { reply, .. } if reply.status < 400 => ended(StatusName::Completed),
-            Outcome::Done { .. } => ended(StatusName::FailedReplayable),
-            Outcome::Failed { .. } => ended(StatusName::FailedRetryable),
-            Outcome::Unknown { .. } => ended(StatusName::Unknown),
-            Outcome::NotStored { .. } => Event::NotStored { operation },
-            Outcome::Second(_) => Event::Lost { operation },
-        });
     }
 }
 

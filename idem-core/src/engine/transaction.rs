@@ -37,14 +37,15 @@ impl Committing {
         Self { reply: Reply::status(500), status, expires_at: SystemTime::UNIX_EPOCH, fate: Commit::Never }
     }
 
-    /// The outcome, where the commit is known to have happened; `shown` is how the record stands under this claim.
-    pub(super) fn outcome(self, shown: Option<StatusName>) -> Option<Outcome> {
+    /// The outcome and how the record stands by it, where the commit is known to have happened; `shown` is how it stands
+    /// under this claim.
+    pub(super) fn outcome(self, shown: Option<StatusName>) -> Option<(Outcome, StatusName)> {
         let committed = match self.fate {
             Commit::Done => true,
             Commit::Unknown => shown == Some(self.status),
             Commit::Never => false,
         };
-        committed.then_some(Outcome::Done { reply: self.reply, expires_at: self.expires_at })
+        committed.then_some((Outcome::Done { reply: self.reply, expires_at: self.expires_at }, self.status))
     }
 }
 

@@ -62,7 +62,7 @@ CREATE TABLE idem.idempotency_requests (
     CHECK (response_body IS NULL OR body_day IS NULL)
 ) WITH (
     -- Every row is written at least twice, and grows by its answer the second time: half of each page is left for the
-    -- second versions, which then need no new index entries.
+    -- second versions, most of which then need no new index entries.
     fillfactor = 50,
     -- By the share of rows that are dead, not by a fifth of a table of millions; HOT leaves little to do.
     autovacuum_vacuum_scale_factor = 0.02,

@@ -178,10 +178,10 @@ mod tests {
         let later = i64::MAX / 2;
         // The first one alone is larger than the bound; then there are three to a bound.
         let sizes = [3 * BYTES, BYTES / 3, BYTES / 3, BYTES / 3, BYTES / 3];
-        for (kind, expires_at, body_until) in [("expired", 1, None), ("body", later, Some(1))] {
+        for (kind, expires_at, body_until) in [("expired", 1, None), ("body", later, Some(1_i64))] {
             for (number, size) in sizes.iter().enumerate() {
                 let query = sqlx::query(insert).bind(format!("{kind}-{number}")).bind(size).bind(expires_at);
-                query.bind(body_until.map(|at: i64| at)).bind(later).execute(&mut connection).await.unwrap();
+                query.bind(body_until).bind(later).execute(&mut connection).await.unwrap();
             }
         }
         let mut gone = Vec::new();

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod examples;
+mod generics;
 mod hygiene;
 mod shapes;
 mod size;

@@ -72,11 +72,11 @@ async fn a_second_request_gets_the_resource_of_today_with_the_status_of_then() {
         (first.status, first.body.as_slice(), first.header("location")),
         (201, &b"a secret"[..], Some("/secret"))
     );
-    for now in 1..3 {
-        day.store(now, Ordering::SeqCst);
+    for today in 1..3 {
+        day.store(today, Ordering::SeqCst);
         let again = server.pay("k").await;
         assert_eq!((again.status, again.replayed()), (201, true));
-        assert_eq!(again.body, format!("day {now}").as_bytes());
+        assert_eq!(again.body, format!("day {today}").as_bytes());
         assert_eq!((again.header("etag"), again.header("location")), (Some("\"2\""), None));
         assert_eq!(again.header("idempotency-expires"), first.header("idempotency-expires"));
         assert_eq!(again.header("idem-response-schema"), None);

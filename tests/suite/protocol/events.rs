@@ -108,6 +108,16 @@ async fn an_observer_hears_how_each_request_went() {
     assert_eq!(bench.heard.take(), ["answered replay", "answered mismatch"]);
 }
 
+/// A final refusal may look like a success, and is none.
+#[tokio::test(start_paused = true)]
+async fn an_observer_hears_how_the_record_stands_whatever_the_status_of_the_answer() {
+    let bench = Bench::new();
+    let refused = async |_| Err(Failure::replayable(Reply::status(303)));
+    let outcome = bench.engine.run(&tenant(), &key(), &Pay { cents: 5 }, refused).await.unwrap();
+    assert!(matches!(outcome, Outcome::Done { .. }), "{outcome:?}");
+    assert_eq!(bench.heard.take(), ["claimed First 1", "ended failed_replayable"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_observer_hears_of_take_overs_lost_claims_and_a_failing_store() {
     let bench = Bench::new();

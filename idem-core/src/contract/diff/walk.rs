@@ -4,7 +4,7 @@ use crate::canonical::shape::{Member, Shape, Variant};
 use crate::contract::Contract;
 use crate::contract::diff::rules::Rule;
 use crate::contract::labels::Labels;
-use crate::contract::text::word;
+use crate::contract::text::{below, word};
 
 /// Two parts that stand at one place.
 pub(super) struct Pair<'c> {
@@ -216,8 +216,4 @@ fn is_nullable(shape: &Shape) -> bool {
         Shape::Leaf { class, .. } => class == "json",
         _ => false,
     }
-}
-
-fn below(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

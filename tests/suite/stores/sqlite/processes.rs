@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use idem_core::store::{Claiming, Guarded, Seen, TakeOver};
 use idem_core::{Fence, OwnerToken};
 use idem_sqlx::SqliteStore;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::{LONG, inserts, new_claim, temporary, told};
 
@@ -30,13 +32,16 @@ async fn two_processes_take_over_one_list_of_records() {
 
 /// Starts the other process, races it, and compares what each believes to own with the file.
 async fn race(store: &SqliteStore, directory: &Path, how: &str) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut rival = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", concat!(module_path!(), "::the_other_process"), "--ignored"].map(without_crate))
         .env("IDEM_TEST_FILE", store.file())
         .env("IDEM_TEST_RACE", how)
+        .env("IDEM_TEST_RIVAL", listener.local_addr().unwrap().to_string())
         .spawn()
         .unwrap();
-    let mine = own(store, directory, how, "mine").await;
+    let (rivals, _) = listener.accept().await.unwrap();
+    let mine = own(store, how, Rival { stream: rivals, leads_on: 0 }).await;
     assert!(rival.wait().unwrap().success());
     let theirs = std::fs::read_to_string(directory.join("theirs")).unwrap();
     let theirs: BTreeMap<usize, String> = theirs
@@ -44,8 +49,7 @@ async fn race(store: &SqliteStore, directory: &Path, how: &str) {
         .map(|line| line.split_once(' ').unwrap())
         .map(|(key, owner)| (key.parse().unwrap(), owner.into()))
         .collect();
-    // On a busy machine one of them may win all: that both have come for every key is what makes it a race.
-    println!("{} and {} won", mine.len(), theirs.len());
+    assert!(!mine.is_empty() && !theirs.is_empty(), "{} and {} won: that was no race", mine.len(), theirs.len());
     let fence = if how == "claim" { Fence::FIRST } else { Fence::FIRST.next() };
     for number in 0..KEYS {
         let record = store.record(&new_claim(&key(number), LONG).scope).await.unwrap().unwrap();
@@ -64,13 +68,35 @@ async fn the_other_process() {
     let Ok(file) = std::env::var("IDEM_TEST_FILE") else { return };
     let store = SqliteStore::connect(&file).await.unwrap();
     let directory = Path::new(&file).parent().unwrap();
-    let owned = own(&store, directory, &std::env::var("IDEM_TEST_RACE").unwrap(), "theirs").await;
+    let stream = TcpStream::connect(std::env::var("IDEM_TEST_RIVAL").unwrap()).await.unwrap();
+    let owned = own(&store, &std::env::var("IDEM_TEST_RACE").unwrap(), Rival { stream, leads_on: 1 }).await;
     let lines: Vec<_> = owned.iter().map(|(number, owner)| format!("{number} {owner}")).collect();
     std::fs::write(directory.join("theirs"), lines.join("\n")).unwrap();
 }
 
-/// Goes through the list once the other process is ready too; gives what was won.
-async fn own(store: &SqliteStore, directory: &Path, how: &str, side: &str) -> BTreeMap<usize, String> {
+/// The other process, and the keys for which it is this one that gives the word.
+struct Rival {
+    stream: TcpStream,
+    leads_on: usize,
+}
+
+impl Rival {
+    /// Waits until both are ready for a key. Whoever gives the word comes for it a moment before the other does, by
+    /// turns, so that neither can win them all, however busy the machine is.
+    async fn meet(&mut self, number: usize) {
+        self.stream.set_nodelay(true).unwrap();
+        if number % 2 == self.leads_on {
+            self.stream.read_u8().await.unwrap();
+            self.stream.write_u8(0).await.unwrap();
+        } else {
+            self.stream.write_u8(0).await.unwrap();
+            self.stream.read_u8().await.unwrap();
+        }
+    }
+}
+
+/// Goes through the list beside the other process; gives what was won.
+async fn own(store: &SqliteStore, how: &str, mut rival: Rival) -> BTreeMap<usize, String> {
     let mut takes = Vec::new();
     if how == "take over" {
         for number in 0..KEYS {
@@ -78,12 +104,9 @@ async fn own(store: &SqliteStore, directory: &Path, how: &str, side: &str) -> BT
             takes.push(TakeOver { seen: Seen::of(&record), owner: OwnerToken::random(), lease: LONG });
         }
     }
-    let start = start(directory, side).await;
     let mut owned = BTreeMap::new();
-    for (number, at) in (0..KEYS).zip(1..) {
-        // Both come for a key at the same moment: one that never lets the other in would win them all.
-        let at = start + PACE * at;
-        tokio::time::sleep(at.duration_since(SystemTime::now()).unwrap_or_default()).await;
+    for number in 0..KEYS {
+        rival.meet(number).await;
         let won = match takes.get(number) {
             None => {
                 let claim = new_claim(&key(number), LONG);
@@ -102,29 +125,6 @@ async fn own(store: &SqliteStore, directory: &Path, how: &str, side: &str) -> BT
     owned
 }
 
-/// A moment that both processes know, once both are ready.
-async fn start(directory: &Path, side: &str) -> SystemTime {
-    let (ready, start) = (directory.join("ready"), directory.join("start"));
-    if side == "theirs" {
-        std::fs::write(&ready, "").unwrap();
-    }
-    for _ in 0..120_000 {
-        if side == "mine" && ready.exists() {
-            let soon = SystemTime::now() + PACE * 10;
-            let text = soon.duration_since(UNIX_EPOCH).unwrap().as_nanos().to_string();
-            std::fs::write(directory.join("start.new"), text).unwrap();
-            std::fs::rename(directory.join("start.new"), &start).unwrap();
-            return soon;
-        }
-        if side == "theirs" && start.exists() {
-            let nanos = std::fs::read_to_string(&start).unwrap().parse().unwrap();
-            return UNIX_EPOCH + Duration::from_nanos(nanos);
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    panic!("the other process never came");
-}
-
 fn key(number: usize) -> String {
     format!("key-{number}")
 }
@@ -139,4 +139,3 @@ fn without_crate(path: &str) -> &str {
 }
 
 const KEYS: usize = 300;
-const PACE: Duration = Duration::from_millis(5);
