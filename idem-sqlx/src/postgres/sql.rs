@@ -46,7 +46,7 @@ macro_rules! columns {
             " AS body_until, ",
             micros!("r.purge_at"),
             " AS purge_at, ",
-            "c.call_name, c.class, c.class_span, c.downstream_key, c.state, c.outcome, ",
+            "c.call_id, c.call_name, c.class, c.class_span, c.downstream_key, c.state, c.outcome, ",
             micros!("c.opened_at"),
             " AS opened_at"
         )

@@ -43,7 +43,7 @@ pub(super) async fn claim(session: &mut Session<'_>, claim: &NewClaim) -> Result
         }
         // Without a key there is no row: a rival committed after this statement began. The next one sees it.
         if row.try_get::<Option<&str>, _>("tenant_id").map_err(|_| Trouble::Row("tenant_id"))?.is_some()
-            && let Some(found) = found(session, &rows).await?
+            && let Some(found) = found(session, rows).await?
         {
             return Ok(Claimed::Found(Box::new(found)));
         }
@@ -66,14 +66,18 @@ async fn date(session: &mut Session<'_>, claim: &NewClaim) -> Result<Claimed, Tr
 /// The record of `scope` with its calls, as of one moment.
 pub(super) async fn read(session: &mut Session<'_>, scope: &Scope) -> Result<Option<Found>, Trouble> {
     let rows = session.rows(scoped(sql::READ, scope)).await?;
-    found(session, &rows).await
+    found(session, rows).await
 }
 
 /// A record from its rows, with its body from where it lies.
-async fn found(session: &mut Session<'_>, rows: &[PgRow]) -> Result<Option<Found>, Trouble> {
+async fn found(session: &mut Session<'_>, mut rows: Vec<PgRow>) -> Result<Option<Found>, Trouble> {
+    if rows.len() > 1 {
+        // In the order of their first announcement; a number that does not read is told of below.
+        rows.sort_by_key(|row| row.try_get::<i64, _>("call_id").ok());
+    }
     let Some(first) = rows.first() else { return Ok(None) };
     let now = instant(first, "now")?.ok_or(Trouble::Row("now"))?;
-    let Some(mut record) = row::records(rows, TICK)?.into_iter().next() else { return Ok(None) };
+    let Some(mut record) = row::records(&rows, TICK)?.into_iter().next() else { return Ok(None) };
     let day: Option<i64> = first.try_get("body_day").map_err(|_| Trouble::Row("body_day"))?;
     if let Some(day) = day
         && let Status::Completed(finished) | Status::FailedReplayable(finished) = &mut record.status
