@@ -104,6 +104,8 @@ codes! {
     CallRefused = "IDEMPOTENCY_CALL_REFUSED", 422, Fix, "The request was refused for good";
     /// The application named no tenant for the request.
     ScopeMissing = "IDEMPOTENCY_SCOPE_MISSING", 500, Nothing, "The service is set up wrongly";
+    /// The handler asks for what its operation or its store is not set up for.
+    SetupWrong = "IDEMPOTENCY_SETUP_WRONG", 500, Nothing, "The service is set up wrongly";
 }
 
 impl Code {

@@ -2,18 +2,20 @@
 
 use std::error::Error;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::response::Response;
-use idem_core::{Answer, Begin, Claim, Failure, IdempotentCommand, Outcome, Reply, StoreError};
+use futures_util::FutureExt;
+use idem_core::{Answer, Begin, Claim, Engine, Failure, IdempotentCommand, Outcome, Replay, Reply, StoreError};
 use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use crate::extract::{Asked, Idempotent};
 use crate::outcome;
 use crate::problem::Wording;
-use crate::replay::{Made, Rebuilt};
+use crate::replay::{Made, Renderer};
 use crate::reply::{self, IntoReply, Unwritable};
 use crate::state::Idem;
 
@@ -60,28 +62,36 @@ impl<C, R> Idempotent<C, R> {
         F: Future<Output = Result<T, Failure>> + Send + 'static,
         T: IntoReply + 'static,
     {
-        self.detach(move |asked, schema_version, told| {
-            run(asked, work, schema_version, move |early| told.tell(Ok(early)))
-        })
-        .await
+        self.detach(|_| Ok(()), move |asked, told| run(asked, work, move |early| told.tell(Ok(early)))).await
     }
 
-    /// The one way to run anything: on a task of its own, where `max_running` leaves room, in the request's span.
-    pub(crate) async fn detach<F>(self, run: impl FnOnce(Asked<C>, Option<u32>, Arc<Told>) -> F) -> Response
+    /// The one way to run anything: on a task of its own, where the handler fits the set-up and `max_running` leaves
+    /// room, in the request's span.
+    pub(crate) async fn detach<F>(
+        self,
+        fits: impl FnOnce(&Engine) -> Result<(), StoreError>,
+        run: impl FnOnce(Asked<C>, Arc<Told>) -> F,
+    ) -> Response
     where
+        C: IdempotentCommand,
         F: Future<Output = Ended> + Send + 'static,
     {
-        let (asked, rebuilt) = self.take();
+        let (asked, renderer) = self.take();
         let idem = asked.idem.clone();
         let wording = &idem.inner().wording;
+        if let Err(error) = fits(idem.engine()) {
+            return outcome::setup_wrong(&error, wording);
+        }
+        if renderer.is_some() && idem.engine().rules_of(C::OPERATION).replay == Replay::Stored {
+            return outcome::setup_wrong(&StoresAnswers(C::OPERATION), wording);
+        }
         let Some(running) = idem.inner().gate.enter() else {
             return outcome::overloaded(wording);
         };
         let keyed = asked.key.is_some();
-        let schema_version = rebuilt.as_ref().map(|rebuilt| rebuilt.schema_version);
         let (told, told_to) = Told::pair();
         let told = Arc::new(told);
-        let run = run(asked, schema_version, Arc::clone(&told));
+        let run = run(asked, Arc::clone(&told));
         tokio::spawn(
             async move {
                 told.tell(run.await);
@@ -89,7 +99,7 @@ impl<C, R> Idempotent<C, R> {
             }
             .in_current_span(),
         );
-        answered(told_to, keyed, rebuilt, wording).await
+        answered(told_to, keyed, renderer, wording).await
     }
 }
 
@@ -97,35 +107,30 @@ impl<C, R> Idempotent<C, R> {
 async fn answered(
     told: oneshot::Receiver<Ended>,
     keyed: bool,
-    rebuilt: Option<Rebuilt>,
+    renderer: Option<Renderer>,
     wording: &Wording,
 ) -> Response {
-    match (told.await, rebuilt) {
-        (Ok(Ok(outcome)), _) if !keyed => outcome::without_a_key(outcome, wording),
-        (Ok(Ok(Outcome::Second(answer))), Some(rebuilt)) => anew(answer, rebuilt, wording).await,
-        (Ok(Ok(outcome)), _) => outcome::response(outcome, wording),
-        (Ok(Err(error)), _) => outcome::store_failed(&error, wording),
-        // The task is gone without a word: the runtime shuts down, or something outside of the work panicked.
-        (Err(_), _) => {
-            tracing::error!("the task of a request ended without an outcome");
-            outcome::not_stored(MOMENT, wording)
-        }
+    // The task is gone without a word: the runtime shuts down, or something outside of the work panicked.
+    let ended = told.await.unwrap_or_else(|_| {
+        tracing::error!("the task of a request ended without an outcome");
+        Ok(Outcome::NotStored { retry_after: MOMENT })
+    });
+    match (ended, renderer) {
+        (Ok(outcome), _) if !keyed => outcome::without_a_key(outcome, wording),
+        (Ok(Outcome::Second(answer)), Some(renderer)) => anew(answer, renderer, wording).await,
+        (Ok(outcome), _) => outcome::response(outcome, wording),
+        (Err(error), _) => outcome::store_failed(&error, wording),
     }
 }
 
-async fn run<C, W, F, T>(
-    asked: Asked<C>,
-    work: W,
-    schema_version: Option<u32>,
-    early: impl FnOnce(Outcome),
-) -> Result<Outcome, StoreError>
+async fn run<C, W, F, T>(asked: Asked<C>, work: W, early: impl FnOnce(Outcome)) -> Result<Outcome, StoreError>
 where
     C: IdempotentCommand,
     W: FnOnce(C, Claim) -> F,
     F: Future<Output = Result<T, Failure>>,
     T: IntoReply,
 {
-    let (idem, command, begun) = asked.begin(schema_version).await?;
+    let (idem, command, begun) = asked.begin().await?;
     match begun {
         Begin::Decided(answer) => Ok(Outcome::Second(answer)),
         Begin::Run(claim) => {
@@ -141,21 +146,18 @@ where
 
 impl<C: IdempotentCommand> Asked<C> {
     /// The claim, or the record's answer; a request without a key, where that is allowed, claims nothing.
-    pub(crate) async fn begin(self, schema_version: Option<u32>) -> Result<(Idem, C, Begin), StoreError> {
+    pub(crate) async fn begin(self) -> Result<(Idem, C, Begin), StoreError> {
         let Self { idem, tenant, key, command, .. } = self;
         let begun = match &key {
             Some(key) => idem.engine().begin(&tenant, key, &command).await?,
             None => Begin::Run(idem.engine().begin_unkeyed(&tenant, &command)),
         };
-        if let (Begin::Run(claim), Some(version)) = (&begun, schema_version) {
-            claim.keeps_no_answer(version).await;
-        }
         Ok((idem, command, begun))
     }
 }
 
 /// The answer to a later request where the application writes it anew.
-async fn anew(answer: Answer, rebuilt: Rebuilt, wording: &Wording) -> Response {
+async fn anew(answer: Answer, renderer: Renderer, wording: &Wording) -> Response {
     let (status, schema_version, resource, expires_at) = match answer {
         Answer::NotKept { response, resource, expires_at } => match response.schema_version() {
             Some(version) => (response.status, version, resource, expires_at),
@@ -166,7 +168,9 @@ async fn anew(answer: Answer, rebuilt: Rebuilt, wording: &Wording) -> Response {
         },
         answer => return outcome::response(Outcome::Second(answer), wording),
     };
-    match (rebuilt.render)(Made { status, resource: resource.clone(), schema_version }).await {
+    let made = Made { status, resource: resource.clone(), schema_version };
+    let rendered = AssertUnwindSafe(renderer.render(made)).catch_unwind().await;
+    match rendered.unwrap_or_else(|_| Err(Failure::retryable("the renderer panicked"))) {
         Ok(Some(rendered)) => reply::replay(Reply { status, ..rendered }, expires_at, wording),
         Ok(None) => outcome::not_kept(resource, None, wording),
         Err(failure) => {
@@ -176,6 +180,11 @@ async fn anew(answer: Answer, rebuilt: Rebuilt, wording: &Wording) -> Response {
         }
     }
 }
+
+/// See [`Idempotent::rebuilt_by`].
+#[derive(Debug, thiserror::Error)]
+#[error("the handler writes answers of `{0}` anew, and its Operation stores them: it wants Operation::replay")]
+struct StoresAnswers(&'static str);
 
 /// The application's errors that are answers, told from others by their type.
 #[derive(Default)]

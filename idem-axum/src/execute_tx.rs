@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use idem_core::store::TxStore;
-use idem_core::{Begin, Failure, IdempotentCommand, LocalClaim, Outcome, StoreError};
+use idem_core::{Begin, Engine, Failure, IdempotentCommand, LocalClaim, Outcome, StoreError};
 
 use crate::extract::{Asked, Idempotent};
 use crate::reply::IntoReply;
@@ -62,8 +62,8 @@ impl<C, R> Idempotent<C, R> {
         T: IntoReply + 'static,
     {
         let store = store.clone();
-        self.detach(move |asked, schema_version, told| {
-            run(asked, store, work, schema_version, move |early| told.tell(Ok(early)))
+        self.detach(Engine::keeps_records_in::<S>, move |asked, told| {
+            run(asked, store, work, move |early| told.tell(Ok(early)))
         })
         .await
     }
@@ -73,7 +73,6 @@ async fn run<C, S, W, F, T>(
     asked: Asked<C>,
     store: S,
     work: W,
-    schema_version: Option<u32>,
     early: impl FnOnce(Outcome) + Send,
 ) -> Result<Outcome, StoreError>
 where
@@ -83,8 +82,7 @@ where
     F: Future<Output = Result<(S::Tx, T), Failure>> + Send,
     T: IntoReply,
 {
-    asked.idem.engine().keeps_records_in::<S>()?;
-    let (idem, command, begun) = asked.begin(schema_version).await?;
+    let (idem, command, begun) = asked.begin().await?;
     match begun {
         Begin::Decided(answer) => Ok(Outcome::Second(answer)),
         Begin::Run(claim) => {

@@ -12,12 +12,13 @@ use axum::{Form, Json};
 use futures_util::FutureExt;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use idem_core::{IdempotencyKey, IdempotentCommand, Tenant};
+use idem_core::{Failure, IdempotencyKey, IdempotentCommand, Tenant};
 
 use crate::code::Code;
 use crate::key::{self, NoKey};
 use crate::problem::{Problem, Wording};
-use crate::replay::{Rebuilt, Replay};
+use crate::replay::{Made, Renderer};
+use crate::reply::IntoReply;
 use crate::state::{HasIdem, Idem};
 
 /// A command that came under an idempotency key: the last argument of a handler, as `Json` is.
@@ -106,7 +107,7 @@ use crate::state::{HasIdem, Idem};
 pub struct Idempotent<C, R = Json<C>> {
     /// `None` only while it is dropped after `execute` took it.
     request: Option<Asked<C>>,
-    rebuilt: Option<Rebuilt>,
+    renderer: Option<Renderer>,
     read: PhantomData<fn() -> R>,
 }
 
@@ -168,18 +169,23 @@ impl<C, R> Idempotent<C, R> {
         Ok(self)
     }
 
-    /// Chooses what a later request gets of a success: the stored answer ([`Replay::Stored`], unless said), or one
-    /// that the application writes anew ([`Replay::rebuilt`]). They are two promises of an API: the same answer, or
-    /// the same resource. A record that was kept under one promise keeps it: switching an operation changes nothing
-    /// for keys that were used before, except that an answer which was never kept can no longer be written where the
-    /// operation has gone back to [`Replay::Stored`] (`IDEMPOTENCY_RESPONSE_NOT_KEPT`).
+    /// Writes the answer of a later request anew, where the operation keeps none ([`Replay::Rebuilt`], said once by
+    /// [`Operation::replay`](crate::Operation::replay)). Without it such a request gets
+    /// `IDEMPOTENCY_RESPONSE_NOT_KEPT` with the resource; with it, over an operation that stores its answers, every
+    /// request is refused with `IDEMPOTENCY_SETUP_WRONG`, before anything is stored that was not to be.
+    ///
+    /// `render` gives `None` where it no longer speaks the kept version, or the resource is gone: the client gets
+    /// `IDEMPOTENCY_RESPONSE_NOT_KEPT` with the resource. An error, or a panic, is
+    /// `IDEMPOTENCY_RESPONSE_NOT_RENDERED`, and the client asks again. The status is always that of the first answer.
+    ///
+    /// [`Replay::Rebuilt`]: idem_core::Replay::Rebuilt
     ///
     /// ```
     /// use axum::http::StatusCode;
     /// use axum::response::Response;
     /// use axum::Json;
-    /// use idem_axum::{Idempotent, Made, Replay};
-    /// use idem_core::IdempotentCommand;
+    /// use idem_axum::{Idem, Idempotent, Made, Replay};
+    /// use idem_core::{IdempotentCommand, MemoryStore};
     ///
     /// #[derive(serde::Deserialize, IdempotentCommand)]
     /// #[serde(deny_unknown_fields)]
@@ -193,7 +199,7 @@ impl<C, R> Idempotent<C, R> {
     ///         Ok(Some(Json([account.id])))
     ///     };
     ///     account
-    ///         .replay(Replay::rebuilt(1, as_it_is_today))
+    ///         .rebuilt_by(as_it_is_today)
     ///         .execute(|account, claim| async move {
     ///             let id = claim.derived_id("acc");
     ///             claim.makes("account", &id).await;
@@ -201,19 +207,28 @@ impl<C, R> Idempotent<C, R> {
     ///         })
     ///         .await
     /// }
+    ///
+    /// let idem = Idem::builder(MemoryStore::new())
+    ///     .single_tenant("acme")?
+    ///     .operation::<OpenAccount>(|open| open.replay(Replay::Rebuilt { schema_version: 1 }))
+    ///     .build()?;
+    /// # let _: axum::Router = axum::Router::new().route("/", axum::routing::post(open_account)).with_state(idem);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn replay(mut self, replay: Replay) -> Self {
-        self.rebuilt = match replay {
-            Replay::Stored => None,
-            Replay::Rebuilt(rebuilt) => Some(rebuilt),
-        };
+    pub fn rebuilt_by<F, Fut, T>(mut self, render: F) -> Self
+    where
+        F: FnOnce(Made) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Option<T>, Failure>> + Send + 'static,
+        T: IntoReply,
+    {
+        self.renderer = Some(Renderer::new(render));
         self
     }
 
     /// The request, to be executed.
-    pub(crate) fn take(mut self) -> (Asked<C>, Option<Rebuilt>) {
+    pub(crate) fn take(mut self) -> (Asked<C>, Option<Renderer>) {
         let asked = self.request.take().expect("filled when it was made, and emptied only where it is given up");
-        (asked, self.rebuilt.take())
+        (asked, self.renderer.take())
     }
 }
 
@@ -290,7 +305,7 @@ where
         let read = R::from_request(Request::from_parts(parts.clone(), body), state).await;
         let read = read.map_err(|rejection| refusal(rejection, wording))?;
         let command = C::command_from(read).map_err(IntoResponse::into_response)?;
-        Ok(Self { request: Some(Asked { idem, tenant, key, command, parts }), rebuilt: None, read: PhantomData })
+        Ok(Self { request: Some(Asked { idem, tenant, key, command, parts }), renderer: None, read: PhantomData })
     }
 }
 

@@ -58,10 +58,10 @@ pub use gate::StillRunning;
 pub use idem_core;
 pub use idem_core::{
     Call, CallClass, CallError, Claim, DownstreamKey, Failure, Fate, IdempotencyKey, IdempotentCommand, MemoryStore,
-    NotCalled, Reply, ResourceRef, Rules, Tenant,
+    NotCalled, Replay, Reply, ResourceRef, Rules, Tenant,
 };
 pub use operation::Operation;
-pub use replay::{Made, Rebuilt, Replay};
+pub use replay::Made;
 pub use reply::{IntoReply, Unwritable};
 pub use scope::{FoundTenant, NoTenants, Tenants};
 pub use state::{HasIdem, Idem, assert_state};

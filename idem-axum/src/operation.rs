@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use idem_core::Rules;
+use idem_core::{Replay, Rules};
 
 /// The options of one operation; see [`IdemBuilder::operation`](crate::IdemBuilder::operation). What is not said here
 /// is as it is for all.
@@ -17,6 +17,7 @@ pub struct Operation {
     backoff: Option<(Duration, Duration)>,
     body_cap: Option<usize>,
     patience: Option<Duration>,
+    replay: Option<Replay>,
     optional_key: bool,
 }
 
@@ -61,6 +62,15 @@ impl Operation {
         Self { patience: Some(patience), ..self }
     }
 
+    /// What a later request gets of a success: the stored answer, or one that the application writes anew
+    /// ([`Idempotent::rebuilt_by`](crate::Idempotent::rebuilt_by)). They are two promises of an API: the same answer,
+    /// or the same resource. A record that was kept under one promise keeps it: switching an operation changes nothing
+    /// for keys that were used before, except that an answer which was never kept can no longer be written where the
+    /// operation has gone back to [`Replay::Stored`] (`IDEMPOTENCY_RESPONSE_NOT_KEPT`).
+    pub fn replay(self, replay: Replay) -> Self {
+        Self { replay: Some(replay), ..self }
+    }
+
     /// Takes requests without a key. **Such a request is not protected**: it runs each time it is sent, nothing is
     /// stored, its derived ids and downstream keys are random, and its calls run unannounced. A request with a key is
     /// as safe as ever, and a key that cannot be read is still refused.
@@ -83,6 +93,7 @@ impl Operation {
         set(&mut rules.backoff_cap, self.backoff.map(|(_, longest)| longest));
         set(&mut rules.body_cap, self.body_cap);
         set(&mut rules.patience, self.patience);
+        set(&mut rules.replay, self.replay);
         rules
     }
 }
@@ -114,7 +125,8 @@ mod tests {
             .metadata_retention(span(5))
             .backoff(span(6), span(7))
             .body_cap(8)
-            .patience(span(9));
+            .patience(span(9))
+            .replay(Replay::Rebuilt { schema_version: 10 });
         let expected = Rules {
             lease: span(1),
             max_run: span(2),
@@ -125,6 +137,7 @@ mod tests {
             backoff_cap: span(7),
             body_cap: 8,
             patience: span(9),
+            replay: Replay::Rebuilt { schema_version: 10 },
             ..all.clone()
         };
         assert_eq!(own.over(&all), expected);

@@ -68,6 +68,12 @@ pub(crate) fn store_failed(error: &StoreError, wording: &Wording) -> Response {
     Problem::new(Code::StoreUnavailable, detail).retry_after(MOMENT).into_response(wording)
 }
 
+/// The handler and what idem was set up with do not fit: nothing ran, and sending it again would not help.
+pub(crate) fn setup_wrong(error: &(dyn std::error::Error + 'static), wording: &Wording) -> Response {
+    tracing::error!(code = Code::SetupWrong.as_str(), error, "the set-up is wrong, so nothing ran");
+    Problem::new(Code::SetupWrong, "Nothing was done. The service's operator has to mend it.").into_response(wording)
+}
+
 /// So much runs already that this request did not begin.
 pub(crate) fn overloaded(wording: &Wording) -> Response {
     let detail = "Nothing was done: the service is busy. Send the same request with the same key again.";

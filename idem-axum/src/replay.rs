@@ -1,4 +1,4 @@
-//! What a later request gets of a success: the stored answer, or one that the application writes anew.
+//! An answer that the application writes anew for each later request.
 
 use std::fmt;
 
@@ -7,53 +7,29 @@ use idem_core::{Failure, Reply, ResourceRef};
 
 use crate::reply::IntoReply;
 
-/// Which promise an operation makes to its second request; see [`Idempotent::replay`](crate::Idempotent::replay).
-#[derive(Debug, Default)]
-pub enum Replay {
-    /// The first answer again, byte for byte, for as long as the window lasts. The default.
-    #[default]
-    Stored,
-    /// The resource as it is today: of a success only its status, the resource ([`Claim::makes`]) and the version of
-    /// the answer's form are kept, and the application writes the answer anew. For bodies that must not be stored
-    /// (personal data, signed addresses, one-time tokens). A refusal is kept as it is, so it must not hold any.
-    ///
-    /// [`Claim::makes`]: crate::Claim::makes
-    Rebuilt(Rebuilt),
-}
+/// What writes the answer.
+pub(crate) struct Renderer(Render);
 
-impl Replay {
-    /// [`Replay::Rebuilt`], with the version of the answer's form that a first request gets, and what writes the
-    /// answer of a later one.
-    ///
-    /// `render` gives `None` where it no longer speaks the kept version, or the resource is gone: the client gets
-    /// `IDEMPOTENCY_RESPONSE_NOT_KEPT` with the resource. An error is `IDEMPOTENCY_RESPONSE_NOT_RENDERED`, and the
-    /// client asks again. The status is always that of the first answer.
-    pub fn rebuilt<F, Fut, T>(schema_version: u32, render: F) -> Self
+type Render = Box<dyn FnOnce(Made) -> BoxFuture<'static, Result<Option<Reply>, Failure>> + Send>;
+
+impl Renderer {
+    pub(crate) fn new<F, Fut, T>(render: F) -> Self
     where
         F: FnOnce(Made) -> Fut + Send + 'static,
         Fut: Future<Output = Result<Option<T>, Failure>> + Send + 'static,
         T: IntoReply,
     {
-        Self::Rebuilt(Rebuilt {
-            schema_version,
-            render: Box::new(|made| {
-                Box::pin(async { Ok(render(made).await?.map(IntoReply::into_reply).transpose()?) })
-            }),
-        })
+        Self(Box::new(|made| Box::pin(async { Ok(render(made).await?.map(IntoReply::into_reply).transpose()?) })))
+    }
+
+    pub(crate) async fn render(self, made: Made) -> Result<Option<Reply>, Failure> {
+        (self.0)(made).await
     }
 }
 
-/// How a success is written anew, [`Replay::rebuilt`].
-pub struct Rebuilt {
-    pub(crate) schema_version: u32,
-    pub(crate) render: Render,
-}
-
-pub(crate) type Render = Box<dyn FnOnce(Made) -> BoxFuture<'static, Result<Option<Reply>, Failure>> + Send>;
-
-impl fmt::Debug for Rebuilt {
+impl fmt::Debug for Renderer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rebuilt").field("schema_version", &self.schema_version).finish_non_exhaustive()
+        f.write_str("Renderer")
     }
 }
 

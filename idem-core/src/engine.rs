@@ -252,7 +252,9 @@ impl Engine {
         self.inner.observer.observe(event);
     }
 
-    pub(crate) fn rules_of(&self, operation: &str) -> &Rules {
+    /// The rules that an operation is run by.
+    #[must_use]
+    pub fn rules_of(&self, operation: &str) -> &Rules {
         self.inner.rules(operation)
     }
 

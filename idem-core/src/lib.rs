@@ -69,7 +69,7 @@ pub use record::{
     StoredResponse,
 };
 pub use reply::{CallError, Failure, Fate, Reply};
-pub use rules::Rules;
+pub use rules::{Replay, Rules};
 pub use store::{Store, StoreError};
 
 /// What the macros of this crate expand to. Not an interface: any release may change it.

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use crate::calls::CallState;
+use crate::decide::Becomes;
 use crate::engine::Engine;
 use crate::events::{Event, RecoveryStep};
 use crate::key::Scope;
@@ -132,14 +133,14 @@ impl Resolution {
             };
             closed.push(ClosedCall { name: call.name.clone(), state });
         }
-        let response = |reply: &Reply| reply.stored(kept_headers, rules.body_cap);
+        let kept = |reply: &Reply, end| reply.kept(end, rules, kept_headers);
         let keep = rules.keep();
         let end = match &self.end {
             Ending::Completed(reply) if (200..400).contains(&reply.status) => {
-                End::Completed { response: response(reply), keep }
+                End::Completed { response: kept(reply, Becomes::Completed), keep }
             }
             Ending::Refused(reply) if (400..600).contains(&reply.status) => {
-                End::FailedReplayable { response: response(reply), keep }
+                End::FailedReplayable { response: kept(reply, Becomes::FailedReplayable), keep }
             }
             Ending::Completed(reply) | Ending::Refused(reply) => return Err(ResolveError::Status(reply.status)),
             Ending::Resume | Ending::NeverHappened => End::FailedRetryable { retry_in: Duration::ZERO, keep },

@@ -148,10 +148,11 @@ impl<S: TxStore, R: Reconciler<S::Tx>> Settles for Bound<S, R> {
         let end = match settled {
             Settled::Resume => End::FailedRetryable { retry_in: std::time::Duration::ZERO, keep: rules.keep() },
             Settled::Reply(reply) => {
-                let response = reply.stored(kept_headers, rules.body_cap);
                 // No call is open here, so only the status speaks. What could be tried again is not an end: a worker
                 // that knows no better leaves it to the next attempt.
-                match becomes(Ended::Replied(reply.status), &[], record.created_at, rules) {
+                let becomes = becomes(Ended::Replied(reply.status), &[], record.created_at, rules);
+                let response = reply.kept(becomes, rules, kept_headers);
+                match becomes {
                     Becomes::Completed => End::Completed { response, keep: rules.keep() },
                     Becomes::FailedReplayable => End::FailedReplayable { response, keep: rules.keep() },
                     Becomes::FailedRetryable | Becomes::Unknown => {

@@ -4,8 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use crate::decide::Ended;
+use crate::decide::{Becomes, Ended};
 use crate::record::StoredResponse;
+use crate::rules::{Replay, Rules};
 
 /// An answer of the work, in the terms of HTTP but without its types: a queue consumer answers in the same way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +40,18 @@ impl Reply {
         self
     }
 
-    /// What is kept of it: the headers that `keep` names, and a body of at most `cap` bytes.
+    /// What is kept of it in a record that ends so.
+    #[must_use]
+    pub(crate) fn kept(&self, end: Becomes, rules: &Rules, headers: &[String]) -> StoredResponse {
+        match (end, rules.replay) {
+            (Becomes::Completed, Replay::Rebuilt { schema_version }) => {
+                StoredResponse::rebuilt(self.status, schema_version)
+            }
+            _ => self.stored(headers, rules.body_cap),
+        }
+    }
+
+    /// The headers that `keep` names, and a body of at most `cap` bytes.
     ///
     /// A value with a line feed is no HTTP header, and would end a line of the stored form: it is left out, since
     /// an answer must not become unreadable after its effect.
@@ -56,7 +68,7 @@ impl Reply {
 
 impl StoredResponse {
     /// What is kept of an answer that is written anew each time.
-    pub(crate) fn rebuilt(status: u16, schema_version: u32) -> Self {
+    fn rebuilt(status: u16, schema_version: u32) -> Self {
         Self {
             status,
             headers: vec![(RESPONSE_SCHEMA.to_owned(), schema_version.to_string().into_bytes())],
@@ -64,8 +76,7 @@ impl StoredResponse {
         }
     }
 
-    /// The version of the form that the first answer had, where only that was kept
-    /// ([`Claim::keeps_no_answer`](crate::Claim::keeps_no_answer)).
+    /// The version of the form that the first answer had, where only that was kept ([`Replay::Rebuilt`]).
     #[must_use]
     pub fn schema_version(&self) -> Option<u32> {
         std::str::from_utf8(self.header(RESPONSE_SCHEMA)?).ok()?.parse().ok()

@@ -1,4 +1,4 @@
-//! The spans that an operation is run by.
+//! The spans and limits that an operation is run by.
 
 use std::time::Duration;
 
@@ -36,6 +36,27 @@ pub struct Rules {
     pub body_cap: usize,
     /// How long a client waits for an answer whose storing fails. Default 5 s.
     pub patience: Duration,
+    /// What is kept of a success for later requests. Default: the answer.
+    pub replay: Replay,
+}
+
+/// Which promise an operation makes to its second request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Replay {
+    /// The first answer again, byte for byte, for as long as the window lasts.
+    #[default]
+    Stored,
+    /// The resource as it is today: of a success only its status, the resource
+    /// ([`Claim::makes`](crate::Claim::makes)) and the version of the answer's form are kept, whoever ends the record:
+    /// the work, recovery or an operator. A later request gets [`Answer::NotKept`](crate::Answer::NotKept) with them,
+    /// and whoever gives it to a client writes the answer anew. For bodies that must not be stored (personal data,
+    /// signed addresses, one-time tokens). A refusal is kept as it is, since it has no resource that it could be
+    /// written from, so it must not hold any.
+    Rebuilt {
+        /// The version of the form that answers have now.
+        schema_version: u32,
+    },
 }
 
 impl Default for Rules {
@@ -55,6 +76,7 @@ impl Default for Rules {
             backoff_cap: Duration::from_secs(60),
             body_cap: 256 * 1024,
             patience: Duration::from_secs(5),
+            replay: Replay::Stored,
         }
     }
 }

@@ -27,7 +27,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ("store", &["record", "key", "hash", "calls"]),
     ("transition", &["record", "calls", "store"]),
     ("memory", &["key", "record", "clock", "store", "transition"]),
-    ("reply", &["record", "decide"]),
+    ("reply", &["record", "rules", "decide"]),
     ("heartbeat", &["record", "rules", "store"]),
     ("events", &["record", "store"]),
     ("reconciler", &["record", "calls", "rules", "decide", "store", "reply"]),
@@ -36,7 +36,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ("provider", &["reply"]),
     ("consumer", &["engine", "store"]),
     ("recovery", &["engine", "record", "calls", "rules", "decide", "store", "events", "reconciler"]),
-    ("operator", &["engine", "key", "record", "calls", "rules", "store", "reply", "events"]),
+    ("operator", &["engine", "key", "record", "calls", "rules", "decide", "store", "reply", "events"]),
     ("retention", &["engine", "store", "events"]),
     ("worker", &["engine", "events", "retention"]),
 ];

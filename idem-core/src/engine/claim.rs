@@ -48,8 +48,6 @@ pub(super) struct Progress {
     /// Outcomes that ride on the next write.
     pub(super) unwritten: Vec<ClosedCall>,
     pub(super) resource: Option<ResourceRef>,
-    /// The version of the answer's form, where only that is kept of a successful answer.
-    pub(super) rebuilt: Option<u32>,
     /// Calls announced in a transaction of the application's, not known to be committed yet.
     pub(super) joined: Vec<String>,
     /// The end that was written in a transaction of the application's.
@@ -230,14 +228,6 @@ impl Claim {
     /// is pointed to it. Written with the claim's next write.
     pub async fn makes(&self, kind: impl Into<String>, id: impl Into<String>) {
         self.progress.lock().await.resource = Some(ResourceRef { kind: kind.into(), id: id.into() });
-    }
-
-    /// Of a successful answer keeps the status and this version of its form, nothing else: a later request gets
-    /// [`Answer::NotKept`](crate::Answer::NotKept) with both and with the resource, and whoever gives it to a client
-    /// writes the answer anew. For bodies that must not be stored. A refusal is kept as it is, since it has no
-    /// resource that it could be written from.
-    pub async fn keeps_no_answer(&self, schema_version: u32) {
-        self.progress.lock().await.rebuilt = Some(schema_version);
     }
 
     /// An id for what the command makes, `pay_` and 26 characters: the same in every attempt, on every node, and

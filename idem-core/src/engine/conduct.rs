@@ -11,7 +11,7 @@ use crate::calls::resource_id;
 use crate::decide::{Becomes, Ended, becomes, decide};
 use crate::engine::{Answer, Claim, Engine, MOMENT, Outcome, answer};
 use crate::hash::Verdict;
-use crate::record::{StatusName, StoredResponse};
+use crate::record::StatusName;
 use crate::reply::{Failure, Reply};
 use crate::rules::Rules;
 use crate::store::{End, Fenced, Finish, Found, StoreError, after};
@@ -92,10 +92,7 @@ impl Claim {
             let kept = || {
                 // A final state without an answer has the work's word that it is final.
                 let reply = reply.clone().unwrap_or_else(|| Reply::status(422));
-                match progress.rebuilt {
-                    Some(version) if becomes == Becomes::Completed => StoredResponse::rebuilt(reply.status, version),
-                    _ => reply.stored(&self.engine.kept_headers, rules.body_cap),
-                }
+                reply.kept(becomes, rules, &self.engine.kept_headers)
             };
             let retry_after = self.retry_after(becomes, asked_for);
             let end = match becomes {

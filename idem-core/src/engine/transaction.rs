@@ -9,7 +9,7 @@ use crate::calls::CallRecord;
 use crate::decide::{Becomes, Ended, becomes};
 use crate::engine::claim::{Announcing, Progress};
 use crate::engine::{Call, Claim, NotCalled, Outcome};
-use crate::record::{Checkpoint, StatusName, StoredResponse};
+use crate::record::{Checkpoint, StatusName};
 use crate::reply::Reply;
 use crate::store::{End, Fenced, Finish, Joins, Store, StoreError, after, unwrapped};
 
@@ -90,13 +90,9 @@ impl Claim {
         progress.committing = Some(Committing::never());
         let store = unwrapped::<S>(&*self.engine.store).map_err(NotCommitted::NotWritten)?;
         let rules = self.rules();
-        let kept = || match progress.rebuilt {
-            Some(version) if (200..400).contains(&reply.status) => StoredResponse::rebuilt(reply.status, version),
-            _ => reply.stored(&self.engine.kept_headers, rules.body_cap),
-        };
-        let response = kept();
-        let keep = rules.keep();
-        let end = match becomes(Ended::Replied(reply.status), &progress.calls, self.store_now(), rules) {
+        let becomes = becomes(Ended::Replied(reply.status), &progress.calls, self.store_now(), rules);
+        let (response, keep) = (reply.kept(becomes, rules, &self.engine.kept_headers), rules.keep());
+        let end = match becomes {
             Becomes::Completed => End::Completed { response, keep },
             Becomes::FailedReplayable => End::FailedReplayable { response, keep },
             Becomes::FailedRetryable | Becomes::Unknown => {

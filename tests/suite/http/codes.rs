@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::http::bench::{Answer, LateClock, ProviderFailed, Server, StillClock, idem, pay, payment, route, unscoped};
 use crate::http::command::{Pay, PayNewer};
 use crate::http::hangup::Held;
-use crate::http::rebuilt::rebuilding;
+use crate::http::rebuilt::{misdeclared, rebuilding};
 use crate::support::faulty::{Fails, FaultyStore, Request};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -30,7 +30,7 @@ fn expected(code: Code) -> (u16, Option<&'static str>, bool) {
             (503, Some("same_key"), true)
         }
         Code::CallRefused => (422, Some("fix"), false),
-        Code::ScopeMissing => (500, None, false),
+        Code::ScopeMissing | Code::SetupWrong => (500, None, false),
         _ => panic!("no row for {code:?}"),
     }
 }
@@ -128,6 +128,7 @@ async fn provoke(code: Code) -> Answer {
             let idem = unscoped(MemoryStore::new()).scope_fn(|_| None::<Tenant>).build().unwrap();
             Server::start(pay(idem, async |_, _| Ok(()))).await.pay("k").await
         }
+        Code::SetupWrong => Server::start(misdeclared(MemoryStore::new())).await.pay("k").await,
         _ => panic!("nothing reaches {code:?}"),
     }
 }

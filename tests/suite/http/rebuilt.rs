@@ -7,7 +7,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::post;
-use idem_axum::{Failure, Idem, Idempotent, Made, MemoryStore, Replay, Reply, ResourceRef};
+use idem_axum::{Failure, Idempotent, Made, MemoryStore, Replay, Reply, ResourceRef};
 use idem_core::Status;
 
 use crate::http::bench::{Effects, Server, idem, payment, record};
@@ -15,16 +15,20 @@ use crate::http::command::Pay;
 use serde_json::json;
 
 /// `/pay`, which answers with a secret, and later requests by `render`.
-fn router<F>(idem: Idem, effects: &Effects, render: impl Fn(Made) -> F + Clone + Send + Sync + 'static) -> Router
+fn router<F>(
+    store: MemoryStore,
+    effects: &Effects,
+    render: impl Fn(Made) -> F + Clone + Send + Sync + 'static,
+) -> Router
 where
     F: Future<Output = Result<Option<Reply>, Failure>> + Send + 'static,
 {
-    versioned(3, idem, effects, render)
+    versioned(3, store, effects, render)
 }
 
 fn versioned<F>(
-    version: u32,
-    idem: Idem,
+    schema_version: u32,
+    store: MemoryStore,
     effects: &Effects,
     render: impl Fn(Made) -> F + Clone + Send + Sync + 'static,
 ) -> Router
@@ -43,8 +47,9 @@ where
                 Ok(Reply::status(201).header("location", "/secret").body("a secret"))
             }
         };
-        payment.replay(Replay::rebuilt(version, render)).execute(work).await
+        payment.rebuilt_by(render).execute(work).await
     };
+    let idem = idem(store).operation::<Pay>(|pay| pay.replay(Replay::Rebuilt { schema_version })).build().unwrap();
     Router::new().route("/pay", post(handler)).with_state(idem)
 }
 
@@ -53,7 +58,7 @@ pub(crate) async fn rebuilding<F>(render: impl Fn(Made) -> F + Clone + Send + Sy
 where
     F: Future<Output = Result<Option<Reply>, Failure>> + Send + 'static,
 {
-    Server::start(router(idem(MemoryStore::new()).build().unwrap(), &Effects::default(), render)).await
+    Server::start(router(MemoryStore::new(), &Effects::default(), render)).await
 }
 
 #[tokio::test]
@@ -66,7 +71,7 @@ async fn a_second_request_gets_the_resource_of_today_with_the_status_of_then() {
         let body = format!("day {}", today.load(Ordering::SeqCst));
         async { Ok(Some(Reply::status(200).header("etag", "\"2\"").body(body))) }
     };
-    let server = Server::start(router(idem(store.clone()).build().unwrap(), &effects, render)).await;
+    let server = Server::start(router(store.clone(), &effects, render)).await;
     let first = server.pay("k").await;
     assert_eq!(
         (first.status, first.body.as_slice(), first.header("location")),
@@ -110,10 +115,9 @@ async fn a_release_is_told_in_which_version_an_answer_was_made_and_refuses_one_t
     type Rendered = Result<Option<Reply>, Failure>;
 
     let (store, effects) = (MemoryStore::new(), Effects::default());
-    let idem = idem(store).build().unwrap();
-    let first = Server::start(versioned(1, idem.clone(), &effects, speaking(1..=1))).await;
-    let second = Server::start(versioned(2, idem.clone(), &effects, speaking(1..=2))).await;
-    let third = Server::start(versioned(3, idem, &effects, speaking(2..=3))).await;
+    let first = Server::start(versioned(1, store.clone(), &effects, speaking(1..=1))).await;
+    let second = Server::start(versioned(2, store.clone(), &effects, speaking(1..=2))).await;
+    let third = Server::start(versioned(3, store, &effects, speaking(2..=3))).await;
     for (server, key) in [(&first, "one"), (&second, "two"), (&third, "three")] {
         assert_eq!(server.pay(key).await.body, b"a secret");
     }
@@ -153,15 +157,39 @@ async fn a_refusal_is_kept_as_it_is_since_it_has_no_resource() {
 #[tokio::test]
 async fn an_operation_that_keeps_answers_again_points_to_what_it_cannot_write() {
     let (store, effects) = (MemoryStore::new(), Effects::default());
-    let idem = idem(store.clone()).build().unwrap();
-    Server::start(router(idem.clone(), &effects, async |_| Ok(None))).await.pay("k").await;
-    let plain = crate::http::bench::pay(idem.clone(), async |_, _| Ok(StatusCode::CREATED));
+    Server::start(router(store.clone(), &effects, async |_| Ok(None))).await.pay("k").await;
+    let plain = crate::http::bench::pay(idem(store.clone()).build().unwrap(), async |_, _| Ok(StatusCode::CREATED));
     let server = Server::start(plain).await;
     let answer = server.pay("k").await;
     assert_eq!(answer.code(), "IDEMPOTENCY_RESPONSE_NOT_KEPT");
     assert_eq!(answer.json()["resource"]["id"], "1");
     // And the other way round: what was stored is given as it was stored.
     server.pay("stored").await;
-    let server = Server::start(router(idem, &effects, async |_| panic!("it was stored"))).await;
+    let server = Server::start(router(store, &effects, async |_| panic!("it was stored"))).await;
     assert!(server.post("/pay", "stored", payment()).await.replayed());
+}
+
+#[tokio::test]
+async fn a_renderer_that_panics_has_the_client_ask_again() {
+    let server = rebuilding(async |_| panic!("on purpose")).await;
+    server.pay("k").await;
+    let again = server.pay("k").await;
+    assert_eq!((again.status, again.code().as_str()), (503, "IDEMPOTENCY_RESPONSE_NOT_RENDERED"));
+}
+
+/// Its answers would be stored, secrets and all, and never be written anew.
+#[tokio::test]
+async fn a_renderer_of_an_operation_that_stores_its_answers_is_refused_before_anything_is_kept() {
+    let store = MemoryStore::new();
+    let answer = Server::start(misdeclared(store.clone())).await.pay("k").await;
+    assert_eq!((answer.status, answer.code().as_str()), (500, "IDEMPOTENCY_SETUP_WRONG"));
+    assert!(store.is_empty());
+}
+
+/// A handler with a renderer, over an operation that was not set up for one.
+pub(crate) fn misdeclared(store: MemoryStore) -> Router {
+    let handler = async move |payment: Idempotent<Pay>| -> Response {
+        payment.rebuilt_by(async |_| Ok(None::<Reply>)).execute(async |_, _| Ok("it ran")).await
+    };
+    Router::new().route("/pay", post(handler)).with_state(idem(store).build().unwrap())
 }

@@ -3,6 +3,7 @@
 
 mod announcing;
 mod ending;
+mod settling;
 
 use std::any::Any;
 use std::error::Error;
@@ -24,9 +25,10 @@ use crate::support::faulty::FaultyStore;
 
 pub(super) use announcing::*;
 pub(super) use ending::*;
+pub(super) use settling::*;
 
 /// A store and the application's rows beside its records.
-pub(super) trait Rows {
+pub(super) trait Rows: Send + Sync + Sized + 'static {
     type Store: TxStore + Clone + 'static;
 
     /// A fresh database.
@@ -38,10 +40,10 @@ pub(super) trait Rows {
     async fn begin(&self) -> Tx<Self>;
 
     /// One row more in it.
-    async fn insert(&self, tx: &mut Tx<Self>, row: &'static str) -> Result<(), Failure>;
+    fn insert(&self, tx: &mut Tx<Self>, row: &'static str) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Sees to it that its commit fails. False where no commit can.
-    async fn doom(tx: &mut Tx<Self>) -> bool;
+    fn doom(tx: &mut Tx<Self>) -> impl Future<Output = bool> + Send;
 
     /// The rows that are committed.
     async fn rows(&self) -> Vec<String>;
@@ -88,6 +90,10 @@ macro_rules! joining {
             a_transaction_of_another_database_is_refused
             a_store_behind_another_is_found
             work_that_is_dropped_leaves_nothing
+            settled_rows_and_record_are_committed_together
+            a_worker_that_was_overtaken_takes_its_rows_back
+            a_settlement_whose_commit_failed_is_asked_about_again
+            an_answer_that_is_written_anew_is_stored_by_nobody
         }
     };
 }
