@@ -134,7 +134,7 @@ pub trait Recovering: Send + Sync {
     /// [`StoreError`]; the same may be sent again.
     async fn resolve(&self, seen: &Seen, verdict: &Verdicted, audit: &AuditEntry) -> Result<Guarded, StoreError>;
 
-    /// Keeps what was learned about a call, for ever, and makes its record due at once. The record's scope, or `None`
+    /// Keeps what was learned about a call for as long as its record, and makes its record due at once. The record's scope, or `None`
     /// where no call has that key; then nothing is kept.
     ///
     /// # Errors

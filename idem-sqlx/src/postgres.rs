@@ -77,7 +77,7 @@ impl PgStore {
     /// [`Error`]; then nothing was changed.
     pub async fn migrate(options: impl Into<PgOptions>) -> Result<(), Error> {
         let options = options.into();
-        let mut connection = schema::connect(&options).await?;
+        let mut connection = schema::connect(&options.connect).await?;
         schema::migrate(&mut connection).await?;
         connection.close().await.map_err(Error::of_postgres)
     }
@@ -89,11 +89,16 @@ impl PgStore {
     }
 
     async fn start(options: PgOptions, migrate: bool) -> Result<Self, Error> {
-        let mut connection = schema::connect(&options).await?;
-        // A replica is named as what it is, before a migration fails on it.
-        if migrate && !schema::is_replica(&mut connection).await? {
-            schema::migrate(&mut connection).await?;
+        if migrate {
+            let mut connection = schema::connect(&options.connect).await?;
+            // A replica is named as what it is below, before a migration fails on it.
+            if !schema::is_replica(&mut connection).await? {
+                schema::migrate(&mut connection).await?;
+            }
+            connection.close().await.map_err(Error::of_postgres)?;
         }
+        // As every later connection is opened: what stands in between and refuses that is told of now.
+        let mut connection = schema::connect(&options.session()).await?;
         let id = schema::check(&mut connection, &options).await?;
         connection.close().await.map_err(Error::of_postgres)?;
         Ok(Self { id, desk: Desk::new(options) })

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use sqlx::postgres::PgConnectOptions;
 use sqlx::types::Uuid;
 use sqlx::{ConnectOptions, Connection, PgConnection, Row};
 
@@ -44,9 +45,9 @@ pub(super) fn plain_sql() -> String {
     sql
 }
 
-/// A connection for the schema: it may wait, and run for long.
-pub(super) async fn connect(options: &PgOptions) -> Result<PgConnection, Error> {
-    options.connect.connect().await.map_err(|error| match Error::of_postgres(error) {
+/// A connection for the start.
+pub(super) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Error> {
+    options.connect().await.map_err(|error| match Error::of_postgres(error) {
         // At the start, whatever keeps a connection from coming about is an address, a password or a server that is down.
         Error::Failed(source) | Error::Refused(source) => Error::NotReachable(source),
         error => error,

@@ -5,6 +5,7 @@ use axum::middleware::{Next, from_fn};
 use idem_axum::{Failure, MemoryStore, Reply};
 
 use crate::http::bench::{Effects, Server, idem, pay as service, payment};
+use crate::http::command::Pay;
 
 // On the page as it stands here.
 async fn pay(client: &reqwest::Client, url: &str, key: &str, payment: &serde_json::Value) -> Option<reqwest::Response> {
@@ -53,6 +54,51 @@ async fn the_client_of_the_page_gets_its_answer_through_a_lost_one_a_failure_and
     let answer = pay(&reqwest::Client::new(), &url, "k", &payment()).await.unwrap();
     assert_eq!((answer.status().as_u16(), effects.count(), arrived.count()), (201, 2, 3));
     assert_eq!(answer.bytes().await.unwrap(), "paid");
+}
+
+/// The page's loop around curl, against a service that makes it hard in the same way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_loop_of_the_page_gets_its_answer_and_keeps_a_refusal() {
+    let page = include_str!("../../../docs/clients.md");
+    let (_, rest) = page.split_once("```sh\n").unwrap();
+    let (script, _) = rest.split_once("```").unwrap();
+    let sample = r#"{"account_id":"acc_1","amount":"10.00","currency":"EUR","merchant_reference":"order-1041"}"#;
+    for (account, status, runs) in [("acc_1", 201, 2), ("poor", 402, 1)] {
+        let (arrived, effects) = (Effects::default(), Effects::default());
+        let (arriving, happening) = (arrived.clone(), effects.clone());
+        let unkind = from_fn(move |request, next: Next| {
+            arriving.happen();
+            let first = arriving.count() == 1;
+            async move {
+                let answer = next.run(request).await;
+                assert!(!first, "the connection of the first request breaks after the work");
+                answer
+            }
+        });
+        let work = move |payment: Pay, _| {
+            happening.happen();
+            let run = happening.count();
+            async move {
+                match payment.account.as_str() {
+                    "poor" => Ok(Reply::status(402).body("declined")),
+                    _ if run == 1 => Err(Failure::retryable("away")),
+                    _ => Ok(Reply::status(201).body("paid")),
+                }
+            }
+        };
+        let server = Server::start(service(idem(MemoryStore::new()).build().unwrap(), work).layer(unkind)).await;
+        let payment = serde_json::json!({ "account": account, "cents": 1000 }).to_string();
+        let script = script.replace("https://api.example.com/payments", &format!("http://{}/pay", server.address));
+        let script = script.replace(sample, &payment);
+        assert!(script.contains(account), "the page's payment is another: {script}");
+        let directory = tempfile::tempdir().unwrap();
+        let mut shell = std::process::Command::new("bash");
+        shell.args(["-uc", &format!("{script}\necho \" $status\"")]).current_dir(&directory);
+        let ran = tokio::task::spawn_blocking(move || shell.output()).await.unwrap().unwrap();
+        let told = String::from_utf8(ran.stdout).unwrap();
+        let expected = if status == 201 { "paid 201\n" } else { "declined 402\n" };
+        assert_eq!((told.as_str(), effects.count()), (expected, runs), "{}", String::from_utf8_lossy(&ran.stderr));
+    }
 }
 
 /// What the page's client gets of a payment that stands behind `layer` in the first try, how often the work ran, and how

@@ -5,17 +5,19 @@ use std::collections::HashSet;
 use axum::http::StatusCode;
 use axum::{Json, Router};
 use idem_axum::{CallClass, Claim, Failure, Fate, MemoryStore, Reply};
+use idem_core::Store;
 use serde_json::json;
 
 use crate::http::bench::{Answer, Effects, ProviderFailed, Server, idem, pay, payment, route};
 use crate::http::command::{Pay, Refund};
+use crate::support::faulty::FaultyStore;
 
 async fn without_a_key(server: &Server) -> Answer {
     server.send(server.request("/pay").json(&payment())).await
 }
 
-/// `/pay` with an optional key, over a store that must not hear of requests without one.
-fn optional<W, F>(store: &MemoryStore, work: W) -> Router
+/// `/pay` with an optional key.
+fn optional<W, F>(store: &(impl Store + Clone + 'static), work: W) -> Router
 where
     W: Fn(Pay, Claim) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Reply, Failure>> + Send + 'static,
@@ -30,12 +32,14 @@ where
 
 #[tokio::test]
 async fn two_requests_without_a_key_are_not_taken_for_one() {
-    let (store, effects) = (MemoryStore::new(), Effects::default());
+    let (memory, effects) = (MemoryStore::new(), Effects::default());
+    let store = FaultyStore::over(memory.clone());
     let happening = effects.clone();
     let server = Server::start(optional(&store, move |_, claim| {
         happening.happen();
         async move {
             claim.makes("payment", "1").await;
+            claim.checkpoint("priced", 1, &7).await?;
             let key: String = claim.call("charge", async |key| Ok::<_, ProviderFailed>(key.to_string())).await?;
             let told = json!([claim.derived_id("pay"), key, claim.scope().key().as_str()]);
             Ok(Reply::status(201).header("location", "/1").body(told.to_string()))
@@ -50,11 +54,11 @@ async fn two_requests_without_a_key_are_not_taken_for_one() {
         names.extend(answer.json().as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()));
     }
     assert_eq!(names.len(), 6, "ids and downstream keys are random: {names:?}");
-    assert_eq!((effects.count(), store.len()), (2, 0));
+    assert_eq!((effects.count(), store.requests(), memory.len()), (2, 0, 0), "the store does not hear of them");
     // With a key it is as safe as ever.
     assert_eq!(server.pay("k").await.status, 201);
     assert!(server.pay("k").await.replayed());
-    assert_eq!((effects.count(), store.len()), (3, 1));
+    assert_eq!((effects.count(), memory.len()), (3, 1));
 }
 
 #[tokio::test]

@@ -79,6 +79,7 @@ macro_rules! joining {
             a_commit_that_failed_is_no_success
             a_commit_whose_answer_was_lost_is_found_out
             a_commit_that_never_arrived_is_found_out
+            a_commit_whose_fate_cannot_be_read_is_not_told_as_a_success
             a_committed_answer_is_the_answer
             outcomes_ride_on_the_commit
             a_lost_claim_leaves_the_transaction_usable

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -43,6 +44,7 @@ pub(crate) struct FaultyStore {
     faults: Arc<Mutex<VecDeque<(Request, Fails)>>>,
     audits: Arc<Mutex<Vec<AuditEntry>>>,
     holds: Arc<Mutex<Vec<(Request, Hold)>>>,
+    requests: Arc<AtomicUsize>,
 }
 
 /// A request that is on its way until it is let go.
@@ -71,6 +73,7 @@ impl FaultyStore {
             faults: Arc::default(),
             holds: Arc::default(),
             audits: Arc::default(),
+            requests: Arc::default(),
         }
     }
 
@@ -84,7 +87,13 @@ impl FaultyStore {
         Self { trip, ..self }
     }
 
+    /// How many requests for records it got.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
+    }
+
     async fn travel(&self) {
+        self.requests.fetch_add(1, Ordering::SeqCst);
         if !self.trip.is_zero() {
             tokio::time::sleep(self.trip).await;
         }

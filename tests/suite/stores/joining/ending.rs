@@ -1,6 +1,9 @@
 //! `claim.commit` and `run_tx`: rows and answer.
 
+use idem_core::Begin;
+
 use super::*;
+use crate::support::faulty::{Fails, Request};
 
 pub(crate) async fn rows_and_answer_are_committed_together<R: Rows>() {
     let bench = Bench::<R>::new().await;
@@ -164,6 +167,37 @@ pub(crate) async fn a_commit_that_never_arrived_is_found_out<R: Rows>() {
         assert!(matches!(failed.await, Outcome::Failed { reply: None, .. }));
         assert_eq!(bench.rows.rows().await, [""; 0]);
         assert_eq!(bench.record().await.status.name(), StatusName::FailedRetryable);
+    }
+}
+
+/// The store is away when the fate of a commit is asked for: the client is told to ask again, and the task goes on until it
+/// knows.
+pub(crate) async fn a_commit_whose_fate_cannot_be_read_is_not_told_as_a_success<R: Rows>() {
+    for arrives in [true, false] {
+        let rows = &R::fresh().await;
+        let front = FaultyStore::over(rows.store().clone());
+        (0..8).for_each(|_| front.plan(Request::Finish, Fails::Before));
+        let rules = Rules { patience: Duration::from_millis(20), ..Rules::default() };
+        let engine = Engine::builder(front.clone()).rules(rules).build().unwrap();
+        let begun = engine.begin(&tenant(), &key(), &Pay { cents: 5 }).await.unwrap();
+        let Begin::Run(claim) = begun else { panic!("it was there before") };
+        let work = |claim: Claim| async move {
+            let mut tx = rows.begin().await;
+            rows.insert(&mut tx, "paid").await?;
+            Ok(claim.commit(Lossy { tx, arrives }, paid()).await?.into())
+        };
+        let early = Mutex::default();
+        let at_last = engine.conduct(claim, work, |told| *early.lock().unwrap() = Some(told)).await;
+        assert!(matches!(*early.lock().unwrap(), Some(Outcome::NotStored { .. })), "{early:?}");
+        assert_eq!(front.planned(), 0, "it was away for a while");
+        let record = rows.store().look(&Scope::new(tenant(), "pay", key())).await.unwrap().unwrap().record;
+        if arrives {
+            assert!(matches!(at_last, Outcome::Done { reply, .. } if reply == paid()));
+            assert_eq!((rows.rows().await, record.status.name()), (vec!["paid".to_owned()], StatusName::Completed));
+        } else {
+            assert!(matches!(at_last, Outcome::Failed { reply: None, .. }), "{at_last:?}");
+            assert_eq!((rows.rows().await, record.status.name()), (vec![], StatusName::FailedRetryable));
+        }
     }
 }
 

@@ -75,7 +75,7 @@ async fn a_connection_that_died_while_idle_reaches_no_claim() {
 }
 
 /// Runs statements before each insert of a record, of all those that say `attempts`.
-async fn before_insert(database: &Database, statements: &str) {
+pub(super) async fn before_insert(database: &Database, statements: &str) {
     let trigger = format!(
         "CREATE SEQUENCE attempts;
         CREATE FUNCTION attempts() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {statements}; RETURN NEW; END $$;

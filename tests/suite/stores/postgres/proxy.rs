@@ -1,10 +1,10 @@
-//! Through PgBouncer in transaction mode, with the options that are documented for it.
+//! Through PgBouncer, with the options that are documented for it.
 
 use std::time::Duration;
 
 use idem_cluster::{Database, Supervised, directory, free_port, program, user, write};
 use idem_core::store::{Claiming, Fenced, Guarded, Owning, Recovering, Seen, SweepOrder, Sweeping, TakeOver};
-use idem_core::{Answer, Engine, Outcome, OwnerToken, Reply, Scope, StatusName, Tenant};
+use idem_core::{Answer, Engine, Outcome, OwnerToken, Reply, Scope, StatusName, StoreError, Tenant};
 use idem_sqlx::{PgOptions, PgStore};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Postgres, Transaction};
@@ -131,8 +131,48 @@ async fn work_in_a_transaction_goes_through_a_proxy() {
     assert_eq!(database.number("SELECT count(*) FROM payments").await, 2);
 }
 
+/// In session mode a client keeps its server, and the option is needed all the same: without it idem sets its time-outs as
+/// a connection starts, which the proxy refuses.
+#[tokio::test]
+async fn claims_go_through_a_proxy_in_session_mode() {
+    let (direct, database) = temporary().await;
+    let (proxy, _running) = proxy_in("session", &database).await;
+    let refused = PgStore::connect(PgOptions::from(proxy.clone()).connections(1)).await.unwrap_err();
+    assert_eq!(refused.code(), "DATABASE_NOT_REACHABLE");
+    let store = PgStore::connect(PgOptions::from(proxy).behind_transaction_proxy().connections(1)).await.unwrap();
+    let claim = new_claim("key-1", LONG);
+    assert!(inserts(&store, &claim).await);
+    assert!(!inserts(&store, &new_claim("key-1", LONG)).await);
+    let finished = store.finish(&ownership(&claim), &finish(completed("{}"))).await;
+    assert!(matches!(finished, Ok(Fenced::Written { .. })), "{finished:?}");
+    let record = direct.record(&claim.scope).await.unwrap().unwrap();
+    assert_eq!(record.status.name(), StatusName::Completed);
+}
+
+/// Each statement has its bound, behind a proxy too.
+#[tokio::test]
+async fn a_statement_that_takes_too_long_is_told_of() {
+    let (_direct, database) = temporary().await;
+    super::again::before_insert(&database, "PERFORM pg_sleep(600)").await;
+    let (proxy, _running) = proxy(&database).await;
+    let bound = Duration::from_millis(200);
+    let direct = PgOptions::from(database.options()).statement_timeout(bound);
+    let behind = PgOptions::from(proxy).behind_transaction_proxy().statement_timeout(bound);
+    for options in [direct, behind] {
+        let store = PgStore::connect(options).await.unwrap();
+        let error: StoreError = store.claim(&new_claim("key-1", LONG)).await.unwrap_err();
+        assert_eq!((error.is_transient(), super::cause(&error)), (true, "DATABASE_TOO_SLOW"));
+    }
+    let records = "SELECT count(*) FROM idem.idempotency_requests";
+    assert_eq!(database.number(records).await, 0);
+}
+
 /// A PgBouncer before the database, of two server connections.
 pub(super) async fn proxy(database: &Database) -> (PgConnectOptions, Supervised) {
+    proxy_in("transaction", database).await
+}
+
+async fn proxy_in(mode: &str, database: &Database) -> (PgConnectOptions, Supervised) {
     let bouncer = program("pgbouncer");
     let server = database.options();
     for _ in 0..3 {
@@ -142,7 +182,7 @@ pub(super) async fn proxy(database: &Database) -> (PgConnectOptions, Supervised)
         let configuration = directory.join("pgbouncer.ini");
         let text = format!(
             "[databases]\n* = host={} port={} user={}{}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
-             unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 2\nmax_client_conn = 100\n",
+             unix_socket_dir =\nauth_type = any\npool_mode = {mode}\ndefault_pool_size = 2\nmax_client_conn = 100\n",
             server.get_host(),
             server.get_port(),
             server.get_username(),
