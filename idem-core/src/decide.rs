@@ -38,7 +38,9 @@ pub enum Decision {
         /// When.
         retry_after: Duration,
     },
-    /// Recovery owns it.
+    /// T10: nobody knows how it ended, and it is time to ask; the request may, with one short question.
+    Ask,
+    /// Nobody knows how it ended, and it is not time to ask, or somebody does.
     OutcomeUnknown {
         /// When to ask again.
         retry_after: Duration,
@@ -100,6 +102,11 @@ fn decide_same(record: &Record, now: SystemTime, rules: &Rules) -> Decision {
         }
         Status::FailedRetryable { .. } => Decision::TakeOver,
         Status::Unknown { parked_at: Some(_), .. } => Decision::Unresolved,
+        Status::Unknown { next_ask_at, locked_until, .. }
+            if *next_ask_at <= now && locked_until.is_none_or(|until| until <= now) =>
+        {
+            Decision::Ask
+        }
         Status::Unknown { next_ask_at, .. } => {
             Decision::OutcomeUnknown { retry_after: until(*next_ask_at, now).max(SHORTEST_WAIT) }
         }

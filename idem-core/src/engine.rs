@@ -1,6 +1,7 @@
 //! The engine: the whole way of one request over a store. Insert first; run once; or answer from the record.
 
 mod answer;
+mod ask;
 mod builder;
 mod call;
 mod checkpoint;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use answer::{Answer, Original, Outcome};
+pub(crate) use ask::Came;
 pub use builder::{ConfigError, EngineBuilder};
 pub use call::{Call, NotCalled};
 pub use checkpoint::UnreadableCheckpoint;
@@ -134,6 +136,7 @@ impl Engine {
             Claimed::Found(found) => found,
             Claimed::Held => return Ok(decided(Answer::InProgress { retry_after: MOMENT }, Duration::ZERO)),
         };
+        let mut is_asked = false;
         for _ in 0..ROUNDS {
             // Our own name in the record: an earlier try was written, and only its answer was lost.
             if found.record.owner == new.owner && matches!(found.record.status, Status::InProgress { .. }) {
@@ -174,6 +177,14 @@ impl Engine {
                         }
                         Guarded::Changed(changed) => changed,
                     }
+                }
+                Decision::Ask if !is_asked => {
+                    is_asked = true;
+                    // What goes wrong with the question is the worker's to try again, and told to the observer.
+                    if let Ok(false) | Err(_) = self.ask_for_a_request(&found.record, rules).await.map_err(failed) {
+                        return Ok(decided(answer(&found.record, decision), age));
+                    }
+                    inner.store.look(&new.scope).await.map_err(failed)?
                 }
                 decision => return Ok(decided(answer(&found.record, decision), age)),
             };
@@ -338,6 +349,7 @@ fn answer(record: &Record, decision: Decision) -> Answer {
         (Decision::InProgress { retry_after }, _) => Answer::InProgress { retry_after },
         (Decision::RetryLater { retry_after }, _) => Answer::RetryLater { retry_after },
         (Decision::OutcomeUnknown { retry_after }, _) => Answer::OutcomeUnknown { retry_after },
+        (Decision::Ask, _) => Answer::OutcomeUnknown { retry_after: MOMENT },
         (Decision::Unresolved, _) => Answer::Unresolved { resource },
         (Decision::Expired, _) => Answer::Expired { resource },
         (Decision::ContractUnknown { retry_after }, _) => Answer::ContractUnknown { retry_after },

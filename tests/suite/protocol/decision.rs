@@ -193,11 +193,25 @@ fn the_wait_for_one_who_runs_grows_with_its_age_and_ends_with_its_lease() {
 
 #[test]
 fn the_wait_for_an_unknown_outcome_is_that_for_the_next_question() {
-    for (ahead, wait) in [(7, 7), (900, 900), (0, 1)] {
+    let asker = Some(now() + Duration::from_secs(30));
+    for (ahead, locked_until, wait) in [(7, None, 7), (900, None, 900), (0, asker, 1), (7, asker, 7)] {
         let next_ask_at = now() + Duration::from_secs(ahead);
-        let unknown = record(Status::Unknown { next_ask_at, locked_until: None, parked_at: None }, Vec::new());
+        let unknown = record(Status::Unknown { next_ask_at, locked_until, parked_at: None }, Vec::new());
         let decision = decide(&unknown, Verdict::Same, now(), &Rules::default());
         assert_eq!(decision, Decision::OutcomeUnknown { retry_after: Duration::from_secs(wait) });
+    }
+}
+
+#[test]
+fn a_request_asks_when_the_question_is_due_and_nobody_else_asks() {
+    for locked_until in [None, Some(now())] {
+        let unknown = record(Status::Unknown { next_ask_at: now(), locked_until, parked_at: None }, Vec::new());
+        assert_eq!(decide(&unknown, Verdict::Same, now(), &Rules::default()), Decision::Ask);
+        let parked = record(Status::Unknown { next_ask_at: now(), locked_until, parked_at: Some(now()) }, Vec::new());
+        assert_eq!(decide(&parked, Verdict::Same, now(), &Rules::default()), Decision::Unresolved);
+        // Another command gets nothing done.
+        let different = decide(&unknown, Verdict::Different, now(), &Rules::default());
+        assert_eq!(different, Decision::Mismatch { safe_new_key: false });
     }
 }
 

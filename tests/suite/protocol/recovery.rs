@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use idem_core::decide::Finding;
 use idem_core::store::Evidence;
 use idem_core::{
-    Begin, CallClass, CallRecord, CallState, Claim, Engine, IdempotencyKey, IdempotentCommand, MemoryStore, MemoryTx,
-    Outcome, Reconciler, Record, Reply, Scope, Settled, Status, StatusName, Tenant, Transient,
+    Answer, Begin, CallClass, CallRecord, CallState, Claim, Engine, Failure, IdempotencyKey, IdempotentCommand,
+    MemoryStore, MemoryTx, Outcome, Reconciler, Record, Reply, Scope, Settled, Status, StatusName, Tenant, Transient,
 };
 
 use crate::support::clock::TokioClock;
@@ -30,12 +30,13 @@ struct Provider {
     asked: Arc<AtomicUsize>,
     settled: Arc<Mutex<Vec<String>>>,
     resumes: bool,
+    hangs: bool,
 }
 
 impl Provider {
     fn new() -> Self {
         let says = Arc::new(Mutex::new(Ok(Finding::StillUnknown)));
-        Self { says, asked: Arc::default(), settled: Arc::default(), resumes: false }
+        Self { says, asked: Arc::default(), settled: Arc::default(), resumes: false, hangs: false }
     }
 
     fn says(&self, finding: Finding) {
@@ -47,6 +48,9 @@ impl Provider {
 impl Reconciler<MemoryTx> for Provider {
     async fn find(&self, _: &Record, _: &CallRecord) -> Result<Finding, Transient> {
         self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.hangs {
+            std::future::pending::<()>().await;
+        }
         self.says.lock().unwrap().clone().map_err(Transient::new)
     }
 
@@ -106,6 +110,32 @@ impl Bench {
         }
     }
 
+    /// The call was made, and its answer did not arrive; its question is due.
+    async fn loses_the_answer_to(&self, call: &str) {
+        let work = async |claim: Claim| {
+            let _announced = claim.open(call).await?;
+            Err(Failure::unknown("the connection was reset"))
+        };
+        let unknown = self.engine.run(&tenant(), &key(), &Pay { cents: 5 }, work).await.unwrap();
+        let Outcome::Unknown { retry_after, .. } = unknown else { panic!("{unknown:?}") };
+        tokio::time::sleep(retry_after).await;
+    }
+
+    /// What the same request gets, which does not run.
+    async fn again(&self) -> Answer {
+        match self.engine.run(&tenant(), &key(), &Pay { cents: 5 }, |_| async { unreachable!() }).await.unwrap() {
+            Outcome::Second(answer) => answer,
+            other => panic!("it ran again: {other:?}"),
+        }
+    }
+
+    async fn unknown_until(&self) -> Duration {
+        match self.again().await {
+            Answer::OutcomeUnknown { retry_after } => retry_after,
+            other => panic!("{other:?}"),
+        }
+    }
+
     async fn recover_for(&self, span: Duration) {
         let until = tokio::time::Instant::now() + span;
         while tokio::time::Instant::now() < until {
@@ -146,8 +176,60 @@ async fn the_provider_said_yes_and_the_process_died() {
         else {
             panic!("it ran again")
         };
-        assert!(matches!(answer, idem_core::Answer::Replay { .. }), "{answer:?}");
+        assert!(matches!(answer, Answer::Replay { .. }), "{answer:?}");
     }
+}
+
+/// No worker runs anywhere: the client that comes back asks itself.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_comes_when_the_question_is_due_gets_the_answer_itself() {
+    let bench = bench(Provider::new());
+    bench.loses_the_answer_to("book").await;
+    bench.provider.says(Finding::applied(&7).unwrap());
+    let another = bench.engine.run(&tenant(), &key(), &Pay { cents: 6 }, |_| async { unreachable!() }).await.unwrap();
+    assert!(matches!(another, Outcome::Second(Answer::Mismatch(_))), "{another:?}");
+    assert_eq!(bench.provider.asked.load(Ordering::Relaxed), 0, "not for another command");
+    let again = bench.again().await;
+    assert!(matches!(again, Answer::Replay { ref response, .. } if response.status == 201), "{again:?}");
+    assert_eq!(bench.provider.asked.load(Ordering::Relaxed), 1);
+    assert_eq!(*bench.provider.settled.lock().unwrap(), ["book"], "business rows are settled with the record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_asks_one_short_question_and_not_again_before_it_is_due() {
+    let bench = bench(Provider { hangs: true, ..Provider::new() });
+    bench.loses_the_answer_to("book").await;
+    let (asked_at, retry_after) = (tokio::time::Instant::now(), bench.unknown_until().await);
+    assert_eq!(asked_at.elapsed(), Duration::from_secs(2), "a provider that does not answer is not waited for");
+    let waited = tokio::time::Instant::now();
+    bench.unknown_until().await;
+    assert_eq!((waited.elapsed(), bench.provider.asked.load(Ordering::Relaxed)), (Duration::ZERO, 1));
+    tokio::time::sleep(retry_after).await;
+    bench.unknown_until().await;
+    assert_eq!(bench.provider.asked.load(Ordering::Relaxed), 2, "when it was told to come back, it asks");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_asks_nobody_where_nobody_can_be_asked() {
+    let bench = bench(Provider::new());
+    bench.loses_the_answer_to("text").await;
+    let before = bench.record();
+    bench.unknown_until().await;
+    assert_eq!(bench.record(), before);
+}
+
+/// What the provider says lets it run again: the very request that asked runs.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_learns_that_nothing_happened_runs() {
+    let bench = bench(Provider::new());
+    bench.loses_the_answer_to("book").await;
+    bench.provider.says(Finding::NotApplied);
+    // Its quiescence is over.
+    tokio::time::sleep(2 * HOUR).await;
+    let ran =
+        bench.engine.run(&tenant(), &key(), &Pay { cents: 5 }, |_| async { Ok(Reply::status(201)) }).await.unwrap();
+    assert!(matches!(ran, Outcome::Done { .. }), "{ran:?}");
+    assert_eq!(bench.record().calls[0].state, CallState::Withdrawn);
 }
 
 #[tokio::test(start_paused = true)]

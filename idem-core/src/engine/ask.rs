@@ -1,0 +1,213 @@
+//! Asking what became of the calls of one record: by a worker, or by a request that comes when the question is due.
+
+use std::time::{Duration, SystemTime};
+
+use futures_util::future::{Either, select};
+
+use crate::calls::{CallRecord, CallState, rerunnable};
+use crate::decide::{Asked, Finding, asked};
+use crate::engine::Engine;
+use crate::events::{Event, RecoveryStep};
+use crate::reconciler::{NotSettled, Settles, Settling};
+use crate::record::{OwnerToken, Record};
+use crate::rules::Rules;
+use crate::store::{Answered, AnsweredEnd, ClosedCall, End, Evidence, Fenced, Guarded, Seen, StoreError, TakeOver};
+
+/// What a question came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// Somebody else asks.
+    NotTaken,
+    /// The record is settled, or may run again.
+    Settled,
+    /// A person was called.
+    Parked,
+    /// It is not known yet.
+    Unsettled,
+}
+
+impl Engine {
+    /// One question of a request that found its record due: who waits for an answer gets it without waiting for a
+    /// worker. False where nobody can be asked.
+    pub(super) async fn ask_for_a_request(&self, record: &Record, rules: &Rules) -> Result<bool, StoreError> {
+        let learned = self.store().learned(&record.scope).await?;
+        if !record.open_calls().any(|call| self.is_askable(record, &call.name, &learned)) {
+            return Ok(false);
+        }
+        self.ask(record.clone(), &learned, rules, PATIENCE.min(rules.ask_lease / 2)).await?;
+        Ok(true)
+    }
+
+    /// T10 to T13: what became of the record's open calls. Their providers have `bound` to answer, all together.
+    pub(crate) async fn ask(
+        &self,
+        record: Record,
+        learned: &[Evidence],
+        rules: &Rules,
+        bound: Duration,
+    ) -> Result<Came, StoreError> {
+        let take = TakeOver { seen: Seen::of(&record), owner: OwnerToken::random(), lease: rules.ask_lease };
+        let Guarded::Written { now } = self.store().take_to_ask(&take).await? else { return Ok(Came::NotTaken) };
+        let open = record.open_calls().count();
+        let bound = bound / u32::try_from(open.max(1)).unwrap_or(u32::MAX);
+        let mut record =
+            Record { fence: record.fence.next(), owner: take.owner, ask_attempts: record.ask_attempts + 1, ..record };
+        let owner = record.ownership();
+        let mut closed: Vec<ClosedCall> = Vec::new();
+        let mut again = rules.ask_cap;
+        let mut give_up = false;
+        for at in 0..record.calls.len() {
+            if !record.calls[at].is_open() {
+                continue;
+            }
+            let finding = self.find(&record, &record.calls[at], learned, bound).await;
+            let call = &mut record.calls[at];
+            match asked(call, finding, record.ask_attempts, now, rules) {
+                Asked::Closed(state) => {
+                    call.state = state.clone();
+                    closed.push(ClosedCall { name: call.name.clone(), state });
+                }
+                Asked::Again(span) => again = again.min(span),
+                Asked::GiveUp => give_up = true,
+            }
+        }
+        let still_unknown = |closed: Vec<ClosedCall>| Answered {
+            closed,
+            resource: None,
+            end: AnsweredEnd::StillUnknown {
+                ask_in: if give_up { rules.ask_parked } else { again.mul_f64(self.clock().fraction()) },
+                park: give_up,
+            },
+        };
+        let resume = |closed: Vec<ClosedCall>| Answered {
+            closed,
+            resource: None,
+            end: AnsweredEnd::Ended(End::FailedRetryable { retry_in: Duration::ZERO, keep: rules.keep() }),
+        };
+        let known = closed.iter().rev().find(|call| call.state != CallState::Withdrawn).map(|call| call.name.clone());
+        let answered = match &known {
+            _ if closed.is_empty() => still_unknown(closed),
+            // Others are open still: the next attempt goes on where it may, and gets what is known by now.
+            _ if record.has_open_call() && rerunnable(&record.calls, now, rules.margin()) => resume(closed),
+            _ if record.has_open_call() => still_unknown(closed),
+            None => resume(closed),
+            Some(call) => match self.reconciler_of(record.scope.operation(), call) {
+                Some(settles) => {
+                    let call = record.calls.iter().find(|known| known.name == *call);
+                    let call = call.expect("it was found among them");
+                    let kept_headers = self.kept_headers();
+                    let settling = Settling { owner: &owner, record: &record, call, closed, rules, kept_headers };
+                    return self.settle(&**settles, settling).await;
+                }
+                None => resume(closed),
+            },
+        };
+        let step = match answered.end {
+            AnsweredEnd::Ended(_) if known.is_some() => RecoveryStep::Applied,
+            AnsweredEnd::Ended(_) => RecoveryStep::NotApplied,
+            AnsweredEnd::StillUnknown { .. } => RecoveryStep::StillUnknown,
+        };
+        let settles = matches!(answered.end, AnsweredEnd::Ended(_));
+        let written = self.store().answer(&owner, &answered).await?;
+        if let Fenced::Written { .. } = written {
+            self.observe(&Event::Recovered { operation: record.scope.operation(), step });
+        }
+        Ok(match written {
+            Fenced::Written { .. } if settles => Came::Settled,
+            Fenced::Written { .. } if give_up => {
+                self.alert(&record, now);
+                Came::Parked
+            }
+            Fenced::Written { .. } | Fenced::Refused(_) => Came::Unsettled,
+        })
+    }
+
+    /// Whether anybody knows, or can be asked, what became of an open call.
+    pub(crate) fn is_askable(&self, record: &Record, call: &str, learned: &[Evidence]) -> bool {
+        let key = record.calls.iter().find(|known| known.name == call).map(|known| &known.key);
+        self.reconciler_of(record.scope.operation(), call).is_some()
+            || learned.iter().any(|evidence| Some(&evidence.key) == key)
+    }
+
+    /// What is known of one open call: by evidence, or from its provider.
+    async fn find(&self, record: &Record, call: &CallRecord, learned: &[Evidence], bound: Duration) -> Finding {
+        let operation = record.scope.operation();
+        let told = learned.iter().filter(|evidence| evidence.key == call.key).map(|evidence| &evidence.state);
+        // Of contradicting evidence that counts which says that money moved.
+        if let Some(state) = told.max_by_key(|state| weight(state)) {
+            return match state {
+                CallState::Applied(outcome) => Finding::Applied(outcome.clone()),
+                CallState::Rejected(reply) => Finding::Rejected(reply.clone()),
+                CallState::Withdrawn => Finding::NotApplied,
+                CallState::Open => Finding::StillUnknown,
+            };
+        }
+        let Some(reconciler) = self.reconciler_of(operation, &call.name) else { return Finding::StillUnknown };
+        // A provider that does not answer must not use up the lease, nor a client's patience.
+        let bound = self.clock().sleep(bound);
+        let asking = reconciler.find(record, call);
+        let found = match select(asking, bound).await {
+            Either::Left((found, _)) => found,
+            Either::Right(_) => {
+                tracing::warn!(operation, call = call.name, "a provider did not answer what became of a call");
+                return Finding::StillUnknown;
+            }
+        };
+        found.unwrap_or_else(|error| {
+            tracing::warn!(
+                operation,
+                call = call.name,
+                error = &error as &dyn std::error::Error,
+                "a provider could not be asked"
+            );
+            Finding::StillUnknown
+        })
+    }
+
+    /// T11, T11r: what the call means is the application's to say.
+    async fn settle(&self, settles: &dyn Settles, settling: Settling<'_>) -> Result<Came, StoreError> {
+        let operation = settling.record.scope.operation();
+        let (record, name) = (settling.record, &settling.call.name);
+        let step = match settling.call.state {
+            CallState::Rejected(_) => RecoveryStep::Rejected,
+            _ => RecoveryStep::Applied,
+        };
+        match settles.settle(settling).await {
+            Ok(Fenced::Written { .. }) => {
+                self.observe(&Event::Recovered { operation, step });
+                Ok(Came::Settled)
+            }
+            Ok(Fenced::Refused(_)) => Ok(Came::Unsettled),
+            Err(NotSettled::Store(error)) => Err(error),
+            // Its lease ends by itself, and it is asked about again.
+            Err(NotSettled::Reconciler(error)) => {
+                tracing::error!(operation, call = name, attempts = record.ask_attempts, %error, "a reconciler failed to settle a call");
+                Ok(Came::Unsettled)
+            }
+        }
+    }
+
+    /// A person is called.
+    pub(crate) fn alert(&self, record: &Record, now: SystemTime) {
+        let age = now.duration_since(record.created_at).unwrap_or_default();
+        let operation = record.scope.operation();
+        self.observe(&Event::Parked { operation, age });
+        tracing::error!(
+            operation,
+            ?age,
+            "nobody knows how a command ended, and nobody can be asked: a person has to find out"
+        );
+    }
+}
+
+fn weight(state: &CallState) -> u8 {
+    match state {
+        CallState::Applied(_) => 3,
+        CallState::Rejected(_) => 2,
+        CallState::Withdrawn => 1,
+        CallState::Open => 0,
+    }
+}
+
+/// How long a request waits for providers.
+const PATIENCE: Duration = Duration::from_secs(2);
