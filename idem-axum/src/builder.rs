@@ -17,7 +17,7 @@ use crate::operation::Operation;
 use crate::outcome;
 use crate::problem::Wording;
 use crate::reply::IntoReply;
-use crate::scope::{NoTenants, Tenants};
+use crate::scope::{KnowsTenants, NoTenants, Tenants};
 use crate::state::{Idem, Inner};
 
 /// Collects what an [`Idem`] needs; see [`Idem::builder`]. `T` is [`NoTenants`] until one of `single_tenant`,
@@ -74,12 +74,15 @@ impl IdemBuilder<NoTenants> {
     }
 }
 
-impl IdemBuilder<Tenants> {
+impl<T> IdemBuilder<T> {
     /// Ready for the router's state.
     ///
     /// # Errors
     /// [`ConfigError`] for a set-up that would break a promise.
-    pub fn build(self) -> Result<Idem, ConfigError> {
+    pub fn build(self) -> Result<Idem, ConfigError>
+    where
+        T: KnowsTenants,
+    {
         let Options { engine, rules, operations, wording, max_running, replies, answers_refused_calls } = self.options;
         let mut engine = engine;
         let mut unkeyed = HashSet::new();
@@ -99,11 +102,9 @@ impl IdemBuilder<Tenants> {
         }
         let engine = engine.rules(rules).build()?;
         let gate = Gate::new(max_running);
-        Ok(Idem::new(Inner { engine, tenants: self.tenants, wording, gate, replies, unkeyed }))
+        Ok(Idem::new(Inner { engine, tenants: self.tenants.tenants(), wording, gate, replies, unkeyed }))
     }
-}
 
-impl<T> IdemBuilder<T> {
     /// See [`EngineBuilder::namespace`].
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
         self.engine(|engine| engine.namespace(namespace))

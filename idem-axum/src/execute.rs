@@ -91,7 +91,8 @@ impl<C, R> Idempotent<C, R> {
         let keyed = asked.key.is_some();
         let (told, told_to) = Told::pair();
         let told = Arc::new(told);
-        let run = run(asked, Arc::clone(&told));
+        // Boxed here: a task moves its future several times, and this one is some kilobytes.
+        let run = Box::pin(run(asked, Arc::clone(&told)));
         tokio::spawn(
             async move {
                 told.tell(run.await);

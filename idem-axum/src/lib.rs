@@ -63,5 +63,5 @@ pub use idem_core::{
 pub use operation::Operation;
 pub use replay::Made;
 pub use reply::{IntoReply, Unwritable};
-pub use scope::{FoundTenant, NoTenants, Tenants};
+pub use scope::{FoundTenant, KnowsTenants, NoTenants, Tenants};
 pub use state::{HasIdem, Idem, assert_state};

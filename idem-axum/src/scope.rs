@@ -20,6 +20,29 @@ pub struct NoTenants(pub(crate) ());
 /// How a request's tenant is found.
 pub struct Tenants(How);
 
+/// Says whose request each one is: [`Tenants`] does, [`NoTenants`] does not yet.
+#[diagnostic::on_unimplemented(
+    message = "it was not said whose request each one is",
+    label = "no tenant is known here",
+    note = "call `single_tenant`, `scope_from` or `scope_fn` before: a key belongs to one tenant"
+)]
+pub trait KnowsTenants: sealed::Sealed {
+    #[doc(hidden)]
+    fn tenants(self) -> Tenants;
+}
+
+impl KnowsTenants for Tenants {
+    fn tenants(self) -> Tenants {
+        self
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl Sealed for super::Tenants {}
+}
+
 impl Tenants {
     pub(crate) async fn of<S>(&self, parts: &mut Parts, state: &S) -> Result<Tenant, Unscoped>
     where

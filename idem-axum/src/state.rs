@@ -52,7 +52,7 @@ pub(crate) struct Inner {
 impl Idem {
     /// Sets idem up over a store. It cannot be built before it was said how a request's tenant is found:
     ///
-    /// ```compile_fail,E0599
+    /// ```compile_fail,E0277
     /// use idem_axum::Idem;
     ///
     /// let idem = Idem::builder(idem_core::MemoryStore::new()).build();

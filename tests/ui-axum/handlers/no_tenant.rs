@@ -1,0 +1,5 @@
+use idem_axum::{Idem, MemoryStore};
+
+fn main() {
+    let _ = Idem::builder(MemoryStore::new()).build();
+}

@@ -1,0 +1,5 @@
+struct App;
+
+const _: () = idem_axum::assert_state::<App>();
+
+fn main() {}
