@@ -22,7 +22,7 @@ pub struct Sweep {
 
 impl Default for Sweep {
     fn default() -> Self {
-        Self { batch: 500, batches: 200, pause: Duration::from_millis(10), purge_tombstones: false }
+        Self { batch: 100, batches: 1000, pause: Duration::from_millis(20), purge_tombstones: false }
     }
 }
 

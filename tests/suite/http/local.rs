@@ -24,9 +24,19 @@ struct Service {
     _lives_as_long: Box<dyn Any>,
 }
 
-enum Pool {
+pub(super) enum Pool {
     Sqlite(SqlitePool),
     Postgres(PgPool),
+}
+
+impl Pool {
+    pub(super) async fn count(&self, table: &str) -> i64 {
+        let count = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
+        match self {
+            Self::Sqlite(pool) => sqlx::query_scalar(count).fetch_one(pool).await.unwrap(),
+            Self::Postgres(pool) => sqlx::query_scalar(count).fetch_one(pool).await.unwrap(),
+        }
+    }
 }
 
 /// An INSERT, and then what the account asks for.
@@ -77,11 +87,7 @@ impl Service {
     }
 
     async fn rows(&self) -> i64 {
-        let count = "SELECT count(*) FROM payments";
-        match &self.pool {
-            Pool::Sqlite(pool) => sqlx::query_scalar(count).fetch_one(pool).await.unwrap(),
-            Pool::Postgres(pool) => sqlx::query_scalar(count).fetch_one(pool).await.unwrap(),
-        }
+        self.pool.count("payments").await
     }
 
     async fn status(&self, key: &str) -> StatusName {

@@ -1,5 +1,6 @@
-//! `execute_tx` when its client goes, when much runs, and without a key.
+//! `execute_tx` when its client goes, when much runs, and without a key, over SQLite and PostgreSQL.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,70 +9,133 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use idem_axum::{Failure, Idem, IdemBuilder, Idempotent, Reply, StillRunning, Tenants};
-use idem_core::StatusName;
-use idem_core::store::Claiming;
-use idem_core::{Scope, Tenant};
-use idem_sqlx::SqliteStore;
+use idem_cluster::Cluster;
+use idem_core::{Scope, StatusName, Store, Tenant};
+use idem_sqlx::{PgOptions, PgStore, SqliteStore};
+use sqlx::PgPool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
-use sqlx::{Row, SqlitePool};
 use tokio::sync::Semaphore;
 
 use crate::http::bench::{Effects, Server, TENANT, idem};
 use crate::http::command::Pay;
 use crate::http::hangup::watched;
+use crate::http::local::Pool;
 
 struct Service {
     server: Server,
     idem: Idem,
-    pool: SqlitePool,
-    store: SqliteStore,
+    pool: Pool,
+    store: Box<dyn Store>,
     /// Requests whose work has its transaction.
     begun: Effects,
     /// Requests whose handler has answered, or was dropped.
     left: Effects,
     /// Lets the work of "held" accounts end.
     go: Arc<Semaphore>,
-    _directory: tempfile::TempDir,
+    _lives_as_long: Box<dyn Any>,
 }
 
-async fn service() -> Service {
-    service_with(|builder| builder).await
+#[derive(Clone, Copy)]
+enum Database {
+    Sqlite,
+    Postgres,
 }
+
+type Options = fn(IdemBuilder<Tenants>) -> IdemBuilder<Tenants>;
 
 /// An INSERT, and then what the account asks for.
-async fn service_with(options: fn(IdemBuilder<Tenants>) -> IdemBuilder<Tenants>) -> Service {
-    let directory = tempfile::tempdir().unwrap();
-    let file = SqliteConnectOptions::new().filename(directory.path().join("app.db")).create_if_missing(true);
-    let pool = SqlitePoolOptions::new().connect_with(file).await.unwrap();
-    sqlx::raw_sql("CREATE TABLE payments (id TEXT PRIMARY KEY) STRICT").execute(&pool).await.unwrap();
-    let store = SqliteStore::beside(&pool).await.unwrap();
-    let (begun, left, go) = (Effects::default(), Effects::default(), Arc::new(Semaphore::new(0)));
-    let (used, beginning, gate) = (store.clone(), begun.clone(), Arc::clone(&go));
-    let handler = async move |payment: Idempotent<Pay>| {
-        let (beginning, gate) = (beginning.clone(), Arc::clone(&gate));
-        payment
-            .execute_tx(&used, |payment, mut tx, claim| async move {
-                let id = claim.derived_id("pay");
-                sqlx::query("INSERT INTO payments VALUES (?1)").bind(&id).execute(&mut *tx).await?;
-                beginning.happen();
-                match payment.account.as_str() {
-                    "refused" => Err(Failure::reply(Reply::status(402))),
-                    "broken" => Err("broken".into()),
-                    "panics" => panic!("on purpose"),
-                    "busy" => Ok((tx, (StatusCode::SERVICE_UNAVAILABLE, Json(id)))),
-                    "held" => {
-                        gate.acquire().await.unwrap().forget();
-                        Ok((tx, (StatusCode::CREATED, Json(id))))
+macro_rules! service {
+    ($options:ident, $store:ident, $pool:expr, $insert:literal, $lives_as_long:ident) => {{
+        let (begun, left, go) = (Effects::default(), Effects::default(), Arc::new(Semaphore::new(0)));
+        let (used, beginning, gate) = ($store.clone(), begun.clone(), Arc::clone(&go));
+        let handler = async move |payment: Idempotent<Pay>| {
+            let (beginning, gate) = (beginning.clone(), Arc::clone(&gate));
+            payment
+                .execute_tx(&used, |payment, mut tx, claim| async move {
+                    let id = claim.derived_id("pay");
+                    sqlx::query($insert).bind(&id).execute(&mut *tx).await?;
+                    beginning.happen();
+                    match payment.account.as_str() {
+                        "refused" => Err(Failure::reply(Reply::status(402))),
+                        "broken" => Err("broken".into()),
+                        "panics" => panic!("on purpose"),
+                        "busy" => Ok((tx, (StatusCode::SERVICE_UNAVAILABLE, Json(id)))),
+                        "held" => {
+                            gate.acquire().await.unwrap().forget();
+                            Ok((tx, (StatusCode::CREATED, Json(id))))
+                        }
+                        _ => Ok((tx, (StatusCode::CREATED, Json(id)))),
                     }
-                    _ => Ok((tx, (StatusCode::CREATED, Json(id)))),
+                })
+                .await
+        };
+        let idem = $options(idem($store.clone())).build().unwrap();
+        let router = Router::new().route("/pay", post(handler)).with_state(idem.clone());
+        let server = Server::start(watched(router, &Effects::default(), &left)).await;
+        let (store, _lives_as_long) = (Box::new($store), Box::new($lives_as_long));
+        Service { server, idem, pool: $pool, store, begun, left, go, _lives_as_long }
+    }};
+}
+
+impl Database {
+    async fn service(self) -> Service {
+        self.service_with(|builder| builder).await
+    }
+
+    async fn service_with(self, options: Options) -> Service {
+        match self {
+            Self::Sqlite => {
+                let directory = tempfile::tempdir().unwrap();
+                let file =
+                    SqliteConnectOptions::new().filename(directory.path().join("app.db")).create_if_missing(true);
+                let pool = SqlitePoolOptions::new().connect_with(file).await.unwrap();
+                sqlx::raw_sql("CREATE TABLE payments (id TEXT PRIMARY KEY) STRICT").execute(&pool).await.unwrap();
+                let store = SqliteStore::beside(&pool).await.unwrap();
+                service!(options, store, Pool::Sqlite(pool), "INSERT INTO payments VALUES (?1)", directory)
+            }
+            Self::Postgres => {
+                let database = Cluster::shared().database().await;
+                PgStore::migrate(PgOptions::from(database.options())).await.unwrap();
+                database.run("CREATE TABLE payments (id text PRIMARY KEY)").await;
+                let pool = PgPool::connect_with(database.options()).await.unwrap();
+                let store = PgStore::beside(&pool).await.unwrap();
+                service!(options, store, Pool::Postgres(pool), "INSERT INTO payments VALUES ($1)", database)
+            }
+        }
+    }
+
+    fn records(self) -> &'static str {
+        match self {
+            Self::Sqlite => "idempotency_requests",
+            Self::Postgres => "idem.idempotency_requests",
+        }
+    }
+}
+
+/// Each promise on both databases.
+macro_rules! on_both {
+    ($($promise:ident)+) => {
+        $(
+            mod $promise {
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn on_sqlite() {
+                    super::$promise(super::Database::Sqlite).await;
                 }
-            })
-            .await
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn on_postgres() {
+                    super::$promise(super::Database::Postgres).await;
+                }
+            }
+        )+
     };
-    let idem = options(idem(store.clone())).build().unwrap();
-    let router = Router::new().route("/pay", post(handler)).with_state(idem.clone());
-    let server = Server::start(watched(router, &Effects::default(), &left)).await;
-    Service { server, idem, pool, store, begun, left, go, _directory: directory }
+}
+
+on_both! {
+    an_answer_that_is_not_final_rolls_the_rows_back_and_its_retry_runs
+    whoever_hangs_up_in_the_middle_of_the_transaction_cancels_nothing
+    transactions_count_to_max_running_and_are_drained
+    a_request_without_a_key_commits_its_rows_and_leaves_no_record
 }
 
 impl Service {
@@ -95,7 +159,7 @@ impl Service {
     }
 
     async fn rows(&self) -> i64 {
-        sqlx::query("SELECT count(*) FROM payments").fetch_one(&self.pool).await.unwrap().get(0)
+        self.pool.count("payments").await
     }
 
     async fn status(&self, key: &str) -> StatusName {
@@ -104,9 +168,8 @@ impl Service {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_not_final_rolls_the_rows_back_and_its_retry_runs() {
-    let service = service().await;
+async fn an_answer_that_is_not_final_rolls_the_rows_back_and_its_retry_runs(database: Database) {
+    let service = database.service().await;
     for run in 1..=2 {
         let busy = service.pay("key-1", "busy").await;
         assert_eq!((busy.status, busy.replayed(), busy.header("retry-after")), (503, false, Some("1")));
@@ -117,9 +180,8 @@ async fn an_answer_that_is_not_final_rolls_the_rows_back_and_its_retry_runs() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_hangs_up_in_the_middle_of_the_transaction_cancels_nothing() {
-    let service = service().await;
+async fn whoever_hangs_up_in_the_middle_of_the_transaction_cancels_nothing(database: Database) {
+    let service = database.service().await;
     service.abandon("key-1").await;
     assert_eq!((service.rows().await, service.status("key-1").await), (0, StatusName::InProgress));
     service.go.add_permits(1);
@@ -129,9 +191,8 @@ async fn whoever_hangs_up_in_the_middle_of_the_transaction_cancels_nothing() {
     assert_eq!((next.status, next.replayed(), service.begun.count()), (201, true, 1));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn transactions_count_to_max_running_and_are_drained() {
-    let service = service_with(|builder| builder.max_running(1)).await;
+async fn transactions_count_to_max_running_and_are_drained(database: Database) {
+    let service = database.service_with(|builder| builder.max_running(1)).await;
     service.abandon("key-1").await;
     let refused = service.pay("key-2", "acc_1").await;
     assert_eq!((refused.status, refused.code()), (503, "IDEMPOTENCY_OVERLOADED".to_owned()));
@@ -143,9 +204,8 @@ async fn transactions_count_to_max_running_and_are_drained() {
     assert_eq!((after.status, after.replayed(), service.rows().await), (201, false, 2));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_without_a_key_commits_its_rows_and_leaves_no_record() {
-    let service = service_with(|builder| builder.operation::<Pay>(|operation| operation.optional_key())).await;
+async fn a_request_without_a_key_commits_its_rows_and_leaves_no_record(database: Database) {
+    let service = database.service_with(|builder| builder.operation::<Pay>(|operation| operation.optional_key())).await;
     let send = async |account: &str| {
         let body = serde_json::json!({ "account": account, "cents": 1000 });
         service.server.send(service.server.request("/pay").json(&body)).await.status
@@ -153,6 +213,5 @@ async fn a_request_without_a_key_commits_its_rows_and_leaves_no_record() {
     assert_eq!((send("acc_1").await, send("acc_1").await), (201, 201));
     assert_eq!((send("refused").await, send("broken").await, send("busy").await), (402, 500, 503));
     assert_eq!(service.rows().await, 2);
-    let records = sqlx::query("SELECT count(*) FROM idempotency_requests").fetch_one(&service.pool).await.unwrap();
-    assert_eq!(records.get::<i64, _>(0), 0);
+    assert_eq!(service.pool.count(database.records()).await, 0);
 }
