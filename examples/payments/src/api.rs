@@ -10,9 +10,11 @@ use axum::{Json, Router};
 use idem_axum::{Claim, Failure, Idempotent, IntoReply, Reply, Unwritable};
 use serde_json::json;
 
+use crate::events;
 use crate::ledger::{self, LedgerError, Payment};
 use crate::merchant::Merchant;
 use crate::metrics;
+use crate::office::Heard;
 use crate::payment::CreatePayment;
 use crate::provider::{Charge, ProviderError};
 use crate::service::App;
@@ -23,6 +25,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .route("/payments", get(show_payments).post(create_payment))
         .route("/payments/{id}", get(show_payment))
+        .route("/payments/{id}/events", get(show_events))
         .route("/transfers", post(create_transfer))
         .route("/metrics", get(async || metrics::numbers().render()))
         .route("/provider/charges", get(provider::show_charges))
@@ -45,9 +48,10 @@ async fn create_payment(State(app): State<App>, payment: Idempotent<CreatePaymen
         tx.commit().await?;
         // Never made twice: this is the line that costs money.
         let charge: Charge = charge.run(|key| app.provider.charge(payment.order(key, hash))).await?;
-        // Payment, ledger and the answer to every later request: all of it, or nothing.
+        // Payment, ledger, event and the answer to every later request: all of it, or nothing.
         let mut tx = app.ledger.begin().await?;
         let payment = ledger::settle(&mut tx, &id, &charge).await?;
+        events::tell(&mut tx, &payment).await?;
         Ok(Reply::from(claim.commit(tx, settled(&payment, &charge)?).await?))
     };
     Ok(payment.execute(work).await)
@@ -112,6 +116,11 @@ async fn show_payment(
 ) -> Result<Json<Payment>, Response> {
     let found = app.ledger.find(&id, merchant.name()).await.map_err(|error| Broken::from(error).into_response())?;
     found.map(Json).ok_or_else(|| StatusCode::NOT_FOUND.into_response())
+}
+
+/// What others have heard of a payment.
+async fn show_events(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Heard>, Broken> {
+    Ok(Json(app.office.heard(&id).await?))
 }
 
 /// A database failed where nothing is at stake.

@@ -5,6 +5,7 @@ mod client;
 mod concurrent;
 mod crash;
 mod different;
+mod events;
 mod outage;
 mod promises;
 mod report;
@@ -59,5 +60,6 @@ async fn play(stage: &Stage) -> Result<Report, Error> {
         promises::lost_request(stage).await?,
         promises::webhook(stage).await?,
         promises::operator(stage).await?,
+        events::delivered_thrice(client).await?,
     ]))
 }

@@ -9,12 +9,13 @@ use idem_core::{CallRecord, Reconciler, Record, Settled, Transient};
 use sqlx::{Sqlite, Transaction};
 
 use crate::api;
+use crate::events;
 use crate::ledger;
 use crate::provider::{Charge, Provider};
 
 type Tx = Transaction<'static, Sqlite>;
 
-/// Settles a payment, for a client that may never come back: payment, ledger and record in one transaction.
+/// Settles a payment, for a client that may never come back: payment, ledger, event and record in one transaction.
 #[derive(Debug)]
 pub struct Payments(pub Arc<Provider>);
 
@@ -34,6 +35,7 @@ impl Reconciler<Tx> for Payments {
             return Ok(Settled::Resume);
         };
         let payment = ledger::settle(tx, &made.id, &charge).await?;
+        events::tell(tx, &payment).await?;
         Ok(Settled::Reply(api::settled(&payment, &charge)?))
     }
 }

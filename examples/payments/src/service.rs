@@ -10,14 +10,17 @@ use idem_axum::Idem;
 use idem_core::events::MetricsObserver;
 use idem_core::worker::Worker;
 use idem_sqlx::SqliteStore;
+use idem_sqlx::outbox::Relay;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::api;
+use crate::events::Bus;
 use crate::ledger::Ledger;
 use crate::merchant::Merchant;
 use crate::metrics;
+use crate::office::Office;
 use crate::payment::CreatePayment;
 use crate::provider::{Kind, Provider};
 use crate::reconcile;
@@ -33,6 +36,8 @@ pub struct App {
     pub ledger: Arc<Ledger>,
     /// The world outside.
     pub provider: Arc<Provider>,
+    /// Another service, which hears of payments.
+    pub office: Arc<Office>,
 }
 
 /// A running service.
@@ -43,6 +48,8 @@ pub struct Service {
     stop: oneshot::Sender<()>,
     server: JoinHandle<std::io::Result<()>>,
     worker: Worker,
+    stop_relay: oneshot::Sender<()>,
+    relay: JoinHandle<()>,
 }
 
 /// Why the service does not start.
@@ -116,7 +123,9 @@ impl Service {
         // Before traffic is taken: the records in the store were written by a contract, maybe of another release.
         idem.engine().register::<CreatePayment>().await?;
         idem.engine().register::<CreateTransfer>().await?;
-        let app = App { idem, ledger: Arc::new(ledger), provider };
+        let office = Arc::new(Office::open(&data.join("office.sqlite")).await?);
+        let relay = Relay::new(store, Bus(Arc::clone(&office)));
+        let app = App { idem, ledger: Arc::new(ledger), provider, office };
         let (stop, stopped) = oneshot::channel();
         let router = api::router(app.clone());
         // A dropped sender ends the service too: nobody is left who could.
@@ -124,7 +133,11 @@ impl Service {
         let server = axum::serve(listener, router).with_graceful_shutdown(stopped);
         // Settles what no client comes back for, and forgets what need not be known any more.
         let worker = Worker::start(app.idem.engine().clone(), setup.worker());
-        Ok(Self { address, app, stop, server: tokio::spawn(server.into_future()), worker })
+        // Publishes what was committed with a payment.
+        let (stop_relay, stopped) = oneshot::channel::<()>();
+        let relay = tokio::spawn(async move { relay.run(async { drop(stopped.await) }).await });
+        let server = tokio::spawn(server.into_future());
+        Ok(Self { address, app, stop, server, worker, stop_relay, relay })
     }
 
     /// Where it listens.
@@ -151,6 +164,10 @@ impl Service {
             tracing::warn!(%error, "some work is still running: it is left to the next request");
         }
         self.worker.stop().await;
+        drop(self.stop_relay);
+        if let Err(error) = self.relay.await {
+            tracing::error!(%error, "the relay ended badly");
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Error;
 use super::report::Scene;
 use crate::ledger::Payment;
+use crate::office::Heard;
 use crate::provider::{Made, Trouble};
 
 pub(super) struct Client {
@@ -88,6 +89,19 @@ impl Client {
             tokio::time::sleep(PAUSE).await;
         }
         Err(format!("the payment of the account {scene} was never paid").into())
+    }
+
+    /// Waits until others have heard of a payment, and looks at what that came to.
+    pub(super) async fn heard(&self, payment: &str) -> Result<Heard, Error> {
+        for _ in 0..PATIENCE {
+            let request = self.http.get(self.url(&format!("/payments/{payment}/events")));
+            let heard: Heard = request.send().await?.error_for_status()?.json().await?;
+            if heard.deliveries >= 3 && heard.notifications > 0 {
+                return Ok(heard);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Err(format!("nobody has heard of the payment {payment}").into())
     }
 
     /// A charge to come meets this.
