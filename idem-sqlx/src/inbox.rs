@@ -1,9 +1,9 @@
 //! Messages that have one effect, however often they are delivered.
 //!
 //! [`once`] marks a message as seen and acts on it **in one transaction**, which it commits itself. Neither can be had
-//! without the other: the work gets the transaction as a [`Marked`], which nobody can commit or take the transaction out
-//! of, and has to hand it back; where it fails, panics or is dropped, the mark goes with the rows. So a message whose
-//! first delivery failed is acted on by the second one, and a message is never marked before its effect is there.
+//! without the other: the work gets the transaction as a [`Marked`], which has no commit, and has to hand it back; where it
+//! fails, panics or is dropped, the mark goes with the rows. So a message whose first delivery failed is acted on by the
+//! second one, and a message is never marked before its effect is there.
 //!
 //! That holds for effects in the same database. For a call to the outside use
 //! [`Engine::run`](idem_core::Engine::run) with the message's id as the key: it announces calls, and knows afterwards

@@ -59,6 +59,17 @@ pub enum InvalidEndpoint {
     },
 }
 
+impl InvalidEndpoint {
+    /// A stable name for logs and alerts.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Name(invalid) => invalid.code(),
+            Self::ForgetsTooSoon { .. } => "WEBHOOK_ENDPOINT_FORGETS",
+        }
+    }
+}
+
 /// When a delivery was signed, as its verified signature says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignedAt(SystemTime);

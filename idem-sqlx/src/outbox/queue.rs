@@ -33,7 +33,8 @@ pub(crate) mod statements {
 
         async fn backlog(&self) -> Result<Backlog, StoreError>;
 
-        /// One batch of events that are out and older than that; how many.
+        /// One batch of events that are out and older than that, and of whatever else is in the way of who looks for
+        /// events; how many rows.
         async fn clean(&self, older: Duration, limit: u32) -> Result<u64, StoreError>;
 
         /// One batch of marks whose time is over; how many.

@@ -177,8 +177,9 @@ impl<S: OutboxStore> Relay<S> {
         }
     }
 
-    /// One batch of cleaning: events that went out, or were skipped, longer than [`RelayOptions::retention`] ago; how many
-    /// rows. Any number of nodes may do it at once.
+    /// One batch of cleaning: events that went out, or were skipped, longer than [`RelayOptions::retention`] ago. On
+    /// PostgreSQL events that have long waited behind another one are put out of the way of who looks for others. How
+    /// many rows; any number of nodes may do it at once.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -155,6 +155,7 @@ async fn clean(session: &mut Session<'_>, older: Duration, limit: u32) -> Result
         let query = sqlx::query(statement).bind(micros(older)).bind(i64::from(limit));
         cleaned += session.rows(query).await?.len() as u64;
     }
+    cleaned += session.rows(sqlx::query(sql::DEFER).bind(i64::from(limit))).await?.len() as u64;
     Ok(cleaned)
 }
 

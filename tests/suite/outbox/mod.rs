@@ -8,6 +8,7 @@ mod appending;
 mod broker;
 mod claims;
 mod cleaning;
+mod codes;
 mod dead;
 mod inbox;
 mod order;

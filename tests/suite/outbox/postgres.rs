@@ -148,6 +148,33 @@ async fn a_line_that_is_cleaned_up_still_orders_its_events() {
     assert_eq!(broker.got(), ["e1", "e2", "e3", "e4", "e5", "e6", "e7"]);
 }
 
+/// Thousands may wait behind a dead letter, and each look would step over all of them. Where they were put does not
+/// matter once it is their turn: by whom ever, and however the one before them goes.
+#[tokio::test]
+async fn events_behind_a_dead_letter_are_out_of_the_way_until_it_is_gone() {
+    for (skipped, limit) in [(false, 100), (true, 100), (false, 1), (true, 1)] {
+        let place = Beside::<false>::fresh().await;
+        place.append(&[("a1", "a"), ("a2", "a"), ("a3", "a"), ("a4", "a")]).await;
+        let broker = Broker::new().will("a1", [super::broker::Fault::Refuses]);
+        let relay = place.relay(&broker);
+        assert_eq!(relay.relay_once(100).await.unwrap().dead, 1);
+        assert_eq!(relay.clean_once(100).await.unwrap(), 0, "they have only just come");
+        let aged = "UPDATE idem.idempotency_outbox SET due_at = due_at - interval '1 minute'";
+        place.run(aged.to_owned()).await;
+        assert_eq!(relay.clean_once(2).await.unwrap(), 2);
+        assert_eq!(relay.clean_once(100).await.unwrap(), 1);
+        assert_eq!(place.count("outbox WHERE state = 'waiting' AND due_at > now() + interval '50 seconds'").await, 3);
+        let dead = outbox::DeadLetters::of(place.store().clone());
+        match skipped {
+            true => dead.skip("a1", "ada", "because").await.unwrap(),
+            false => dead.redrive("a1", "ada", "because").await.unwrap(),
+        }
+        while relay.relay_once(limit).await.unwrap().published > 0 {}
+        let all = ["a1", "a2", "a3", "a4"];
+        assert_eq!(broker.got(), all[usize::from(skipped)..], "skipped: {skipped}, limit: {limit}");
+    }
+}
+
 /// A second delivery waits for the first one, and does what that one leaves it.
 #[tokio::test]
 async fn a_delivery_waits_for_the_one_before_it() {

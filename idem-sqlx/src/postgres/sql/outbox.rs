@@ -52,8 +52,9 @@ WITH heads AS MATERIALIZED (
     taken!()
 );
 
-/// $1: token. $2: lease. $3: the event that went out. $4: whether the next one of its line is taken. One row: whether it
-/// was still ours, and the next one.
+/// $1: token. $2: lease. $3: the event that went out. $4: whether the next one of its line is taken; otherwise it is due
+/// for whoever comes. One row: whether it was still ours, and the next one. When the next one was due does not matter: it
+/// was never the first before.
 pub(in crate::postgres) const PUBLISHED: &str = concat!(
     "
 WITH done AS (
@@ -62,19 +63,21 @@ WITH done AS (
     WHERE event_no = $3 AND owner_token = $1 AND state = 'waiting' RETURNING event_no, topic, ordering_key
 ), next AS (
     SELECT n.event_no FROM done CROSS JOIN LATERAL (
-        SELECT f.event_no, f.state, f.due_at FROM idem.idempotency_outbox f
+        SELECT f.event_no FROM idem.idempotency_outbox f
         WHERE f.topic = done.topic AND f.ordering_key = done.ordering_key AND f.finished_at IS NULL
             AND f.event_no > done.event_no
         ORDER BY f.event_no LIMIT 1
-    ) AS n WHERE $4 AND n.state = 'waiting' AND n.due_at <= clock_timestamp()
+    ) AS n
 ), taken AS (
-    ",
-    take!(),
-    " FROM next WHERE o.event_no = next.event_no RETURNING ",
+    UPDATE idem.idempotency_outbox o SET owner_token = CASE WHEN $4 THEN $1 END, attempts = o.attempts + $4::integer,
+        due_at = CASE WHEN $4 THEN ",
+    after!("clock_timestamp()", "$2"),
+    " ELSE clock_timestamp() END
+    FROM next WHERE o.event_no = next.event_no AND o.state = 'waiting' RETURNING ",
     taken!(),
     "
 )
-SELECT (SELECT count(*) FROM done) AS done, taken.* FROM (SELECT) AS one LEFT JOIN taken ON true"
+SELECT (SELECT count(*) FROM done) AS done, taken.* FROM (SELECT) AS one LEFT JOIN taken ON $4"
 );
 
 /// $1: token. $2: the event. $3: the pause before the next try; NULL: there is none. $4: why. No row: it is not ours.
@@ -106,11 +109,17 @@ WITH redriven AS (
 INSERT INTO idem.idempotency_audit (acted_at, actor, action, reason)
 SELECT clock_timestamp(), $3, 'redrive event ' || event_id, $4 FROM redriven RETURNING audit_id";
 
-/// $1: an event's id. $2: actor. $3: reason.
+/// $1: an event's id. $2: actor. $3: reason. The next one of its line is due.
 pub(in crate::postgres) const SKIP: &str = "
 WITH skipped AS (
     UPDATE idem.idempotency_outbox SET state = 'skipped', finished_at = clock_timestamp()
-    WHERE state = 'dead' AND event_id = $1 RETURNING event_id
+    WHERE state = 'dead' AND event_id = $1 RETURNING event_id, event_no, topic, ordering_key
+), next AS (
+    UPDATE idem.idempotency_outbox o SET due_at = clock_timestamp() FROM skipped
+    WHERE o.state = 'waiting' AND o.event_no = (SELECT f.event_no FROM idem.idempotency_outbox f
+        WHERE f.topic = skipped.topic AND f.ordering_key = skipped.ordering_key AND f.finished_at IS NULL
+            AND f.event_no > skipped.event_no
+        ORDER BY f.event_no LIMIT 1)
 )
 INSERT INTO idem.idempotency_audit (acted_at, actor, action, reason)
 SELECT clock_timestamp(), $2, 'skip event ' || event_id, $3 FROM skipped RETURNING audit_id";
@@ -137,6 +146,20 @@ DELETE FROM idem.idempotency_outbox_lines WHERE ctid = ANY (ARRAY(
         AND NOT EXISTS (SELECT FROM idem.idempotency_outbox o
             WHERE o.topic = l.topic AND o.ordering_key = l.ordering_key AND o.finished_at IS NULL)
     ORDER BY l.appended_at LIMIT $2 FOR UPDATE OF l SKIP LOCKED)) RETURNING topic";
+
+/// Events that have waited behind another one for a while are out of the way of who looks for what may be taken: they are
+/// looked at again after half of their age, and taken before that by who is done with the one before. $1: how many.
+pub(in crate::postgres) const DEFER: &str = "
+UPDATE idem.idempotency_outbox SET
+    due_at = clock_timestamp() + least(greatest((clock_timestamp() - appended_at) / 2, interval '1 minute'), interval '1 hour')
+WHERE event_no = ANY (ARRAY(
+    SELECT h.event_no FROM idem.idempotency_outbox h
+    WHERE h.state = 'waiting' AND h.owner_token IS NULL
+        AND h.due_at < (SELECT clock_timestamp() - interval '10 seconds')
+        AND EXISTS (SELECT FROM idem.idempotency_outbox f
+            WHERE f.topic = h.topic AND f.ordering_key = h.ordering_key AND f.finished_at IS NULL
+                AND f.event_no < h.event_no)
+    ORDER BY h.due_at LIMIT $1 FOR UPDATE OF h SKIP LOCKED)) RETURNING event_no";
 
 /// $1: consumer. $2: event. $3: how long it is kept. One row: whether it is the first, the time that it is kept from,
 /// and the time after it was written.
