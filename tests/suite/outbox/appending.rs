@@ -81,24 +81,28 @@ pub(super) async fn what_no_table_would_keep_is_refused<P: Place>() {
 }
 
 /// Two transactions may be open at once, where a database lets them. Whoever appended to a key first is first, however
-/// late his commit is: nobody sees the second event before it.
+/// late his commit is: nobody sees the second event before it. Be it the key's first event, or one of many.
 pub(super) async fn transactions_that_append_to_one_key_commit_in_its_order<P: Place>() {
     let place = P::fresh().await;
     let broker = Broker::new();
-    let mut first = place.begin().await;
-    outbox::append(&mut first, &event("first", "pay_1")).await.unwrap();
-    let second = async {
-        let mut tx = place.begin().await;
-        outbox::append(&mut tx, &event("second", "pay_1")).await.unwrap();
-        tx.commit().await.unwrap();
-    };
-    let mut second = Box::pin(second);
-    // It waits, for as long as the first one is open.
-    let waits = tokio::time::timeout(Duration::from_millis(200), &mut second).await;
-    place.relay(&broker).relay_once(100).await.unwrap();
-    assert_eq!((waits.is_err(), broker.got()), (true, Vec::new()));
-    first.commit().await.unwrap();
-    second.await;
-    place.relay(&broker).relay_once(100).await.unwrap();
-    assert_eq!(broker.got(), ["first", "second"]);
+    let mut published = Vec::new();
+    for [first_id, second_id] in [["e1", "e2"], ["e3", "e4"]] {
+        let mut first = place.begin().await;
+        outbox::append(&mut first, &event(first_id, "pay_1")).await.unwrap();
+        let second = async {
+            let mut tx = place.begin().await;
+            outbox::append(&mut tx, &event(second_id, "pay_1")).await.unwrap();
+            tx.commit().await.unwrap();
+        };
+        let mut second = Box::pin(second);
+        // It waits, for as long as the first one is open.
+        let waits = tokio::time::timeout(Duration::from_millis(200), &mut second).await;
+        place.relay(&broker).relay_once(100).await.unwrap();
+        assert_eq!((waits.is_err(), broker.got()), (true, published.clone()));
+        first.commit().await.unwrap();
+        second.await;
+        place.relay(&broker).relay_once(100).await.unwrap();
+        published.extend([first_id, second_id].map(str::to_owned));
+        assert_eq!(broker.got(), published);
+    }
 }
