@@ -21,19 +21,32 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(open(dir.path()))?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Beside the records, on both databases: [`outbox`] for events that leave with a business transaction, [`inbox`] for
+//! messages that must have one effect, [`webhook`] for what a provider sends.
 
 mod error;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod inbox;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod migration;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod outbox;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod row;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod tables;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod webhook;
 
 pub use error::Error;
 #[cfg(feature = "postgres")]
 pub use postgres::{PgOptions, PgStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use tables::Tables;

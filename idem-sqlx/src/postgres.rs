@@ -3,6 +3,7 @@
 mod desk;
 mod join;
 mod options;
+mod outbox;
 mod pulse;
 mod schema;
 mod session;
@@ -129,6 +130,7 @@ macro_rules! at_desk {
         Ok(work.await?)
     }};
 }
+use at_desk;
 
 #[async_trait]
 impl Claiming for PgStore {

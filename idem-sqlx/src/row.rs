@@ -22,6 +22,7 @@ pub(crate) struct Tick(Duration);
 
 impl Tick {
     pub(crate) const MILLISECOND: Self = Self(Duration::from_millis(1));
+    #[cfg(feature = "postgres")]
     pub(crate) const MICROSECOND: Self = Self(Duration::from_micros(1));
 
     /// An instant for a column, cut to the tick; before 1970 there is none.

@@ -3,6 +3,7 @@
 mod join;
 mod keep;
 mod options;
+mod outbox;
 mod pulse;
 mod recover;
 mod schema;

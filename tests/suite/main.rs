@@ -7,6 +7,7 @@ mod contracts;
 mod derive;
 mod http;
 mod layering;
+mod outbox;
 mod protocol;
 mod stores;
 mod support;

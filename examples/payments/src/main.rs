@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use payments::demo;
 use payments::service::Service;
+use payments::setup::Setup;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -27,6 +28,9 @@ struct Args {
     /// The folder of its SQLite files; made if it is not there.
     #[arg(long, default_value = "payments-data")]
     data: PathBuf,
+
+    #[command(flatten)]
+    setup: Setup,
 }
 
 #[derive(Subcommand)]
@@ -61,13 +65,13 @@ async fn main() -> ExitCode {
 }
 
 async fn show() -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let report = demo::run().await?;
+    let report = demo::run(&std::env::current_exe()?).await?;
     println!("{report}");
     Ok(report.exit_code())
 }
 
 async fn serve(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
-    let service = Service::start(args.listen, &args.data).await?;
+    let service = Service::start(args.listen, &args.data, &args.setup).await?;
     println!("{}", what_to_try(service.address()));
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -92,6 +96,8 @@ fn what_to_try(address: SocketAddr) -> String {
     -d '{{"delay_ms":5000}}'                        # the next charge takes that long: send two at once, or hang up
   curl -X PUT http://{address}/provider/next -H 'Content-Type: application/json' \
     -d '{{"fault":"lost_answer"}}'                  # it charges, and its answer gets lost: retry with the same key
+  curl -X PUT http://{address}/provider/next -H 'Content-Type: application/json' \
+    -d '{{"fault":"crash"}}'                        # it charges, and this service dies: start it again, and retry
 
 Ctrl-C ends it."#
     )

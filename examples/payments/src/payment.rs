@@ -1,8 +1,10 @@
 //! The command: what a client asks for, and what makes two requests the same.
 
-use idem_core::IdempotentCommand;
+use idem_core::{CommandHash, DownstreamKey, IdempotentCommand};
 use rust_decimal::Decimal;
 use serde::Deserialize;
+
+use crate::provider::Order;
 
 /// Take a payment from an account.
 #[derive(Debug, Clone, Deserialize, IdempotentCommand)]
@@ -46,5 +48,10 @@ impl CreatePayment {
             () if !currency => Err("a currency has three letters"),
             () => Ok(()),
         }
+    }
+    /// What the provider is asked for.
+    pub fn order(&self, key: DownstreamKey, command: CommandHash) -> Order {
+        let (account, currency) = (self.account_id.clone(), self.currency.clone());
+        Order { key, account, amount: self.amount, currency, command }
     }
 }

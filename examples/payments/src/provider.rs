@@ -1,53 +1,76 @@
-//! A payment provider in a file of its own: it dedupes by key for a day, compares what it is sent under a key, and has
-//! delays and faults on request. To the service it is as far away as a real one.
+//! A payment provider, with faults on request. It compares what it is sent under a key, forgets keys after its
+//! retention, and can be asked, or not, by its [`Kind`]. To the service it is as far away as a real one.
+
+mod books;
+mod fault;
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use idem_core::{CallError, DownstreamKey, Fate};
+use books::Books;
+pub use books::Made;
+pub use fault::{Fault, Trouble};
+use idem_core::{CallError, CommandHash, DownstreamKey, Fate};
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqliteSynchronous};
-use sqlx::{FromRow, Row};
+use tokio::sync::watch;
 
-use crate::payment::CreatePayment;
-
-/// How long the provider remembers a key, by its documentation.
+/// How long the provider that dedupes remembers a key, by its documentation.
 pub const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What a provider promises of a second request with the same key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Kind {
+    /// It makes no second charge within [`RETENTION`], and can be asked.
+    #[default]
+    Dedupes,
+    /// It charges again, but can be asked what it has.
+    QueryOnly,
+    /// It charges again, and nobody can ask it.
+    Neither,
+}
 
 /// The provider's side.
 #[derive(Debug)]
 pub struct Provider {
-    pool: SqlitePool,
+    books: Books,
+    /// How long the service waits for an answer.
+    time_out: Duration,
     next: Mutex<Option<Trouble>>,
+    /// Whether questions get no answer.
+    silent: watch::Sender<bool>,
+    /// How many questions were answered.
+    answered: watch::Sender<u64>,
 }
 
-/// What the next charge meets, once.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Trouble {
-    /// It takes that long.
-    #[serde(default)]
-    pub delay_ms: u64,
-    /// It goes wrong.
-    #[serde(default)]
-    pub fault: Option<Fault>,
+/// One charge, as the service asks for it.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The key that makes a repeated request the same one.
+    pub key: DownstreamKey,
+    /// Whose money.
+    pub account: String,
+    /// How much.
+    pub amount: Decimal,
+    /// In what.
+    pub currency: String,
+    /// What the command means. The provider keeps it, so that whoever asks about the key can compare.
+    pub command: CommandHash,
 }
 
-/// How a charge goes wrong.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fault {
-    /// No connection: nothing was charged, and the caller knows.
-    Unreachable,
-    /// It is charged, and the answer does not arrive.
-    LostAnswer,
-    /// The account's bank says no: a proper answer.
-    Declined,
+impl Order {
+    fn amount(&self) -> String {
+        self.amount.normalize().to_string()
+    }
+
+    fn currency(&self) -> String {
+        self.currency.to_ascii_uppercase()
+    }
 }
 
 /// What a charge came to.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Charge {
     /// The money moved.
@@ -62,30 +85,30 @@ pub enum Charge {
     },
 }
 
-/// A charge that the provider has made.
-#[derive(Debug, Clone, Serialize, FromRow)]
-pub struct Made {
-    /// The key it was made under.
-    pub key: String,
-    /// Whose money.
-    pub account: String,
-    /// How much.
-    pub amount: String,
-    /// In what.
-    pub currency: String,
-    /// How often it was asked for; it was charged once.
-    pub asked: i64,
+impl From<Made> for Charge {
+    fn from(made: Made) -> Self {
+        match made.declined {
+            Some(reason) => Self::Declined { reason },
+            None => Self::Approved { receipt: format!("ch_{:06}", made.id) },
+        }
+    }
 }
 
-/// Why a charge has no answer.
+/// Why a charge, or a question about one, has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// No connection could be made.
     #[error("the provider cannot be reached")]
     Unreachable,
+    /// It answered 503.
+    #[error("the provider is not available")]
+    Unavailable,
     /// It was asked, and did not answer.
     #[error("the provider's answer was lost")]
     NoAnswer,
+    /// It was asked, and did not answer in time.
+    #[error("the provider did not answer in time")]
+    TimedOut,
     /// The key was used for another charge.
     #[error("the provider knows this key from another charge")]
     OtherCharge,
@@ -98,30 +121,23 @@ impl CallError for ProviderError {
     fn fate(&self) -> Fate {
         match self {
             Self::Unreachable => Fate::NeverLeft,
-            Self::NoAnswer | Self::OtherCharge | Self::Broken(_) => Fate::Unknown,
+            Self::Unavailable | Self::NoAnswer | Self::TimedOut | Self::OtherCharge | Self::Broken(_) => Fate::Unknown,
         }
     }
 }
 
 impl Provider {
-    /// Opens the provider's file.
-    pub async fn open(file: &Path) -> Result<Self, sqlx::Error> {
-        let options = SqliteConnectOptions::new()
-            .filename(file)
-            .create_if_missing(true)
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(Duration::from_secs(5));
-        let pool = SqlitePool::connect_with(options).await?;
-        sqlx::query(
-            "CREATE TABLE IF NOT EXISTS charges (key TEXT PRIMARY KEY, account TEXT NOT NULL, amount TEXT NOT NULL, \
-             currency TEXT NOT NULL, declined TEXT, asked INTEGER NOT NULL DEFAULT 1) STRICT",
-        )
-        .execute(&pool)
-        .await?;
-        Ok(Self { pool, next: Mutex::default() })
+    /// Opens the provider's file; the service waits `time_out` for an answer.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn open(file: &Path, kind: Kind, time_out: Duration) -> Result<Self, sqlx::Error> {
+        let retention = (kind == Kind::Dedupes).then_some(RETENTION);
+        let (silent, answered) = (watch::Sender::new(kind == Kind::Neither), watch::Sender::new(0));
+        Ok(Self { books: Books::open(file, retention).await?, time_out, next: Mutex::default(), silent, answered })
     }
 
-    /// The next charge meets this.
+    /// A charge to come meets this.
     pub fn prepare(&self, trouble: Trouble) {
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
     }
@@ -131,47 +147,83 @@ impl Provider {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Charges once for a key, however often it is asked.
-    pub async fn charge(&self, payment: &CreatePayment, key: DownstreamKey) -> Result<Charge, ProviderError> {
-        let trouble = self.next.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
-        if let Some(Fault::Unreachable) = trouble.fault {
+    /// From now on questions get an answer, or none.
+    pub fn be_silent(&self, silent: bool) {
+        self.silent.send_replace(silent);
+    }
+
+    /// Charges; where the provider dedupes, once for a key, however often it is asked.
+    ///
+    /// # Errors
+    /// [`ProviderError`], which says what is known of the charge.
+    pub async fn charge(self: &Arc<Self>, order: Order) -> Result<Charge, ProviderError> {
+        let trouble = self.trouble();
+        if trouble.fault == Some(Fault::Unreachable) {
             return Err(ProviderError::Unreachable);
         }
-        tokio::time::sleep(Duration::from_millis(trouble.delay_ms)).await;
-        let declined = matches!(trouble.fault, Some(Fault::Declined)).then_some("insufficient_funds");
-        let amount = payment.amount.normalize().to_string();
-        let row = sqlx::query(
-            "INSERT INTO charges (key, account, amount, currency, declined) VALUES (?, ?, ?, ?, ?) \
-             ON CONFLICT (key) DO UPDATE SET asked = asked + 1 RETURNING rowid, account, amount, currency, declined",
-        )
-        .bind(key.as_str())
-        .bind(&payment.account_id)
-        .bind(&amount)
-        .bind(payment.currency.to_ascii_uppercase())
-        .bind(declined)
-        .fetch_one(&self.pool)
-        .await?;
-        let same = row.get::<&str, _>("account") == payment.account_id
-            && row.get::<&str, _>("amount") == amount
-            && row.get::<&str, _>("currency") == payment.currency.to_ascii_uppercase();
-        if !same {
-            return Err(ProviderError::OtherCharge);
+        // On a task of its own: that nobody waits any more does not keep a provider from charging.
+        let provider = Arc::clone(self);
+        let charging = tokio::spawn(async move { provider.answer(&order, &trouble).await });
+        match tokio::time::timeout(self.time_out, charging).await {
+            Ok(answer) => answer.unwrap_or(Err(ProviderError::NoAnswer)),
+            Err(_) => Err(ProviderError::TimedOut),
         }
-        if let Some(Fault::LostAnswer) = trouble.fault {
-            return Err(ProviderError::NoAnswer);
+    }
+
+    /// What it knows of a key; `None` where it was never asked for, or not yet.
+    ///
+    /// # Errors
+    /// [`ProviderError`].
+    pub async fn find(&self, key: &DownstreamKey) -> Result<Option<Made>, ProviderError> {
+        if *self.silent.borrow() {
+            return Err(ProviderError::Unavailable);
         }
-        Ok(match row.get::<Option<String>, _>("declined") {
-            Some(reason) => Charge::Declined { reason },
-            None => Charge::Approved { receipt: format!("ch_{:06}", row.get::<i64, _>("rowid")) },
-        })
+        let found = self.books.find(key.as_str()).await?;
+        self.answered.send_modify(|answered| *answered += 1);
+        Ok(found)
     }
 
     /// Everything it has charged.
+    ///
+    /// # Errors
+    /// The database's.
     pub async fn charges(&self) -> Result<Vec<Made>, sqlx::Error> {
-        sqlx::query_as(
-            "SELECT key, account, amount, currency, asked FROM charges WHERE declined IS NULL ORDER BY rowid",
-        )
-        .fetch_all(&self.pool)
-        .await
+        self.books.charges().await
+    }
+
+    async fn answer(&self, order: &Order, trouble: &Trouble) -> Result<Charge, ProviderError> {
+        let mut answered = self.answered.subscribe();
+        tokio::time::sleep(trouble.delay()).await;
+        match trouble.fault {
+            Some(Fault::Unavailable) => return Err(ProviderError::Unavailable),
+            Some(Fault::LostRequest) => return Err(ProviderError::NoAnswer),
+            // An error would say that the provider is gone, and this is the provider.
+            Some(Fault::Overtaken) => answered.changed().await.unwrap_or_default(),
+            _ => {}
+        }
+        let declined = (trouble.fault == Some(Fault::Declined)).then_some("insufficient_funds");
+        let made = self.books.book(order, declined).await?;
+        match trouble.fault {
+            Some(Fault::Crash) => std::process::abort(),
+            Some(Fault::LostAnswer) => return Err(ProviderError::NoAnswer),
+            Some(Fault::TimeOut) => tokio::time::sleep(2 * self.time_out).await,
+            _ => {}
+        }
+        Ok(made.into())
+    }
+
+    /// What this charge meets.
+    fn trouble(&self) -> Trouble {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *next {
+            Some(trouble) if trouble.after > 0 => {
+                trouble.after -= 1;
+                Trouble::default()
+            }
+            next => next.take().unwrap_or_default(),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

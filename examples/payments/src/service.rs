@@ -6,20 +6,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::FromRef;
-use idem_axum::{CallClass, Idem};
+use idem_axum::Idem;
 use idem_core::events::MetricsObserver;
-use idem_core::worker::{Worker, WorkerOptions};
+use idem_core::worker::Worker;
 use idem_sqlx::SqliteStore;
+use idem_sqlx::outbox::Relay;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::api;
+use crate::events::Bus;
 use crate::ledger::Ledger;
 use crate::merchant::Merchant;
 use crate::metrics;
+use crate::office::Office;
 use crate::payment::CreatePayment;
-use crate::provider::{self, Provider};
+use crate::provider::{Kind, Provider};
+use crate::reconcile;
+use crate::setup::Setup;
+use crate::transfer::CreateTransfer;
 
 /// What the handlers share.
 #[derive(Debug, Clone, FromRef)]
@@ -30,6 +36,8 @@ pub struct App {
     pub ledger: Arc<Ledger>,
     /// The world outside.
     pub provider: Arc<Provider>,
+    /// Another service, which hears of payments.
+    pub office: Arc<Office>,
 }
 
 /// A running service.
@@ -40,6 +48,8 @@ pub struct Service {
     stop: oneshot::Sender<()>,
     server: JoinHandle<std::io::Result<()>>,
     worker: Worker,
+    stop_relay: oneshot::Sender<()>,
+    relay: JoinHandle<()>,
 }
 
 /// Why the service does not start.
@@ -80,35 +90,54 @@ impl Service {
     ///
     /// # Errors
     /// [`StartError`]; a socket that is taken leaves no files behind.
-    pub async fn start(listen: SocketAddr, data: &Path) -> Result<Self, StartError> {
+    pub async fn start(listen: SocketAddr, data: &Path, setup: &Setup) -> Result<Self, StartError> {
         let refused = |source| StartError::Listen { address: listen, source };
         let listener = TcpListener::bind(listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         std::fs::create_dir_all(data).map_err(|source| StartError::Folder { folder: data.to_owned(), source })?;
-        let store = SqliteStore::open(data.join("idem.sqlite")).await?;
+        let ledger = Ledger::open(&data.join("payments.sqlite")).await?;
+        let provider = Provider::open(&data.join("provider.sqlite"), setup.provider, setup.time_out).await?;
+        let provider = Arc::new(provider);
+        // In the ledger's own file: rows and records are written in one transaction.
+        let store = SqliteStore::beside(ledger.pool()).await?;
         // Before the first event, which would be lost.
         metrics::numbers();
-        let idem = Idem::builder(store)
+        let mut idem = Idem::builder(store.clone())
             .scope_from::<Merchant, App>()
             .namespace("payments")
+            .rules(setup.rules())
             .observer(MetricsObserver)
-            .call::<CreatePayment>("charge", CallClass::Dedupes { retention: provider::RETENTION })
-            .build()?;
+            .call::<CreatePayment>("charge", setup.class());
+        for call in TRANSFER_CALLS {
+            idem = idem.call::<CreateTransfer>(call, setup.class());
+        }
+        if setup.provider != Kind::Neither {
+            let payments = reconcile::Payments(Arc::clone(&provider));
+            idem = idem.reconciler::<CreatePayment, _, _>("charge", store.clone(), payments);
+            for call in TRANSFER_CALLS {
+                let transfers = reconcile::Transfers(Arc::clone(&provider));
+                idem = idem.reconciler::<CreateTransfer, _, _>(call, store.clone(), transfers);
+            }
+        }
+        let idem = idem.build()?;
         // Before traffic is taken: the records in the store were written by a contract, maybe of another release.
         idem.engine().register::<CreatePayment>().await?;
-        let app = App {
-            idem,
-            ledger: Arc::new(Ledger::open(&data.join("payments.sqlite")).await?),
-            provider: Arc::new(Provider::open(&data.join("provider.sqlite")).await?),
-        };
+        idem.engine().register::<CreateTransfer>().await?;
+        let office = Arc::new(Office::open(&data.join("office.sqlite")).await?);
+        let relay = Relay::new(store, Bus(Arc::clone(&office)));
+        let app = App { idem, ledger: Arc::new(ledger), provider, office };
         let (stop, stopped) = oneshot::channel();
         let router = api::router(app.clone());
         // A dropped sender ends the service too: nobody is left who could.
         let stopped = async { drop(stopped.await) };
         let server = axum::serve(listener, router).with_graceful_shutdown(stopped);
         // Settles what no client comes back for, and forgets what need not be known any more.
-        let worker = Worker::start(app.idem.engine().clone(), WorkerOptions::default());
-        Ok(Self { address, app, stop, server: tokio::spawn(server.into_future()), worker })
+        let worker = Worker::start(app.idem.engine().clone(), setup.worker());
+        // Publishes what was committed with a payment.
+        let (stop_relay, stopped) = oneshot::channel::<()>();
+        let relay = tokio::spawn(async move { relay.run(async { drop(stopped.await) }).await });
+        let server = tokio::spawn(server.into_future());
+        Ok(Self { address, app, stop, server, worker, stop_relay, relay })
     }
 
     /// Where it listens.
@@ -116,7 +145,7 @@ impl Service {
         self.address
     }
 
-    /// What its handlers share; the demo counts the provider's charges.
+    /// What its handlers share.
     pub fn app(&self) -> &App {
         &self.app
     }
@@ -135,5 +164,12 @@ impl Service {
             tracing::warn!(%error, "some work is still running: it is left to the next request");
         }
         self.worker.stop().await;
+        drop(self.stop_relay);
+        if let Err(error) = self.relay.await {
+            tracing::error!(%error, "the relay ended badly");
+        }
     }
 }
+
+/// The charges of a transfer.
+const TRANSFER_CALLS: [&str; 3] = ["debit", "credit", "refund"];

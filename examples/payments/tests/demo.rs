@@ -10,7 +10,7 @@ fn a_demo_run_shows_that_all_is_right_and_leaves_nothing_behind() -> Result<(), 
     let ran = demo.arg("demo").current_dir(&folder).env("TMPDIR", temporary.path()).output()?;
     let shown = String::from_utf8(ran.stdout)?;
     assert!(ran.status.success(), "{shown}");
-    assert!(shown.trim_end().ends_with("13 kinds of second request, each got what it should."), "{shown}");
+    assert!(shown.trim_end().ends_with("23 kinds of second request, each got what it should."), "{shown}");
     let is_empty = |folder: &Path| folder.read_dir().map(|mut files| files.next().is_none());
     assert!(is_empty(folder.path())?, "files where it was run");
     assert!(is_empty(temporary.path())?, "files where temporary ones are");

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use payments::service::Service;
+use payments::setup::Setup;
 
 #[tokio::test]
 async fn a_payment_and_its_replay_are_counted() {
     let data = tempfile::tempdir().unwrap();
-    let service = Service::start(([127, 0, 0, 1], 0).into(), data.path()).await.unwrap();
+    let service = Service::start(([127, 0, 0, 1], 0).into(), data.path(), &Setup::default()).await.unwrap();
     let url = format!("http://{}", service.address());
     let client = reqwest::Client::new();
     for _ in 0..2 {

@@ -1,14 +1,14 @@
 //! Records written inside of the application's own transaction.
 
 use async_trait::async_trait;
-use idem_core::store::{Answered, Fenced, Finish, Joins, OtherStore, Step, TxStore};
+use idem_core::store::{Answered, Evidence, Fenced, Finish, Joins, OtherStore, Step, TxStore};
 use idem_core::{Ownership, StoreError};
 use sqlx::types::Uuid;
 use sqlx::{PgConnection, Postgres, Row, Transaction};
 
 use crate::error::{Error, Trouble};
 use crate::postgres::session::Session;
-use crate::postgres::{PgStore, sql, write};
+use crate::postgres::{PgStore, sql, tend, write};
 
 #[async_trait]
 impl Joins<PgStore> for Transaction<'_, Postgres> {
@@ -32,6 +32,26 @@ impl Joins<PgStore> for Transaction<'_, Postgres> {
 
     async fn commit(self) -> Result<(), StoreError> {
         Transaction::commit(self).await.map_err(|error| Error::of_postgres(error).into())
+    }
+}
+
+impl PgStore {
+    /// [`Engine::evidence`](idem_core::Engine::evidence) inside of the application's transaction: what a webhook says, with
+    /// the mark that it was seen. False where no call has that key.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the transaction cannot be used any more.
+    pub async fn evidence_in(
+        &self,
+        tx: &mut Transaction<'_, Postgres>,
+        evidence: &Evidence,
+    ) -> Result<bool, StoreError> {
+        let joined = Joined::to(tx, self).await?;
+        let learned = tend::learn(&mut Session::within(tx, self.desk.options()), evidence).await?;
+        match learned {
+            None if !joined.sees => Err(Error::Serialization(None).into()),
+            learned => Ok(learned.is_some()),
+        }
     }
 }
 

@@ -11,12 +11,16 @@ use crate::error::Error;
 use crate::migration::{self, Applied, Migration};
 use crate::postgres::options::PgOptions;
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "records",
-    oldest: 1,
-    sql: include_str!("../../migrations/postgres/0001_records.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "records",
+        oldest: 1,
+        sql: include_str!("../../migrations/postgres/0001_records.sql"),
+    },
+    // New tables only: the release before does not look at them.
+    Migration { version: 2, name: "events", oldest: 1, sql: include_str!("../../migrations/postgres/0002_events.sql") },
+];
 
 /// A schema and a table of idem's own: the application's migrations are not its business, nor sqlx's table of them.
 const TABLE: &str = "\

@@ -153,11 +153,13 @@ macro_rules! with_end {
 }
 
 mod claim;
+mod outbox;
 mod own;
 mod recover;
 mod sweep;
 
 pub(super) use claim::*;
+pub(super) use outbox::*;
 pub(super) use own::*;
 pub(super) use recover::*;
 pub(super) use sweep::*;

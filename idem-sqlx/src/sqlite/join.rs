@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use async_trait::async_trait;
-use idem_core::store::{Answered, Fenced, Finish, Joins, OtherStore, Step, TxStore};
+use idem_core::store::{Answered, Evidence, Fenced, Finish, Joins, OtherStore, Step, TxStore};
 use idem_core::{Ownership, StoreError};
 use sqlx::{Row, Sqlite, SqliteConnection, Transaction};
 
@@ -34,6 +34,18 @@ impl Joins<SqliteStore> for Transaction<'_, Sqlite> {
 
     async fn commit(self) -> Result<(), StoreError> {
         Transaction::commit(self).await.map_err(|error| Error::of_sqlite(error).into())
+    }
+}
+
+impl SqliteStore {
+    /// [`Engine::evidence`](idem_core::Engine::evidence) inside of the application's transaction: what a webhook says, with
+    /// the mark that it was seen. False where no call has that key.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the transaction must not be committed.
+    pub async fn evidence_in(&self, tx: &mut Transaction<'_, Sqlite>, evidence: &Evidence) -> Result<bool, StoreError> {
+        joins(tx, self).await?;
+        Ok(recover::learn(tx, evidence).await?.is_some())
     }
 }
 

@@ -11,12 +11,11 @@ use crate::error::Error;
 use crate::migration::{self, Applied, Migration};
 use crate::sqlite::options::SqliteOptions;
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "records",
-    oldest: 1,
-    sql: include_str!("../../migrations/sqlite/0001_records.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "records", oldest: 1, sql: include_str!("../../migrations/sqlite/0001_records.sql") },
+    // New tables only: the release before does not look at them.
+    Migration { version: 2, name: "events", oldest: 1, sql: include_str!("../../migrations/sqlite/0002_events.sql") },
+];
 
 /// A table of idem's own: the application's migrations are not its business, nor sqlx's table of them.
 const TABLE: &str = "\

@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use futures_util::future::LocalBoxFuture;
 use idem_core::store::{
     Answered, AuditEntry, Claimed, Evidence, Fenced, Finish, Guarded, NewClaim, Seen, Step, SweepOrder, Swept,
     TakeOver, Tended, Verdicted,
@@ -44,7 +45,28 @@ pub(super) enum Job {
     SettleSetting(String, String, Waiting<String>),
     SignOfLife(Waiting<()>),
     Audit(AuditEntry, Waiting<()>),
+    Errand(Box<dyn Errand>),
     Close(Waiting<()>),
+}
+
+/// A write that brings its own work.
+pub(super) trait Errand: Send {
+    fn run<'d>(self: Box<Self>, desk: &'d mut Desk) -> LocalBoxFuture<'d, ()>;
+}
+
+struct Waited<T, W> {
+    work: W,
+    waiting: Waiting<T>,
+}
+
+impl<T, W> Errand for Waited<T, W>
+where
+    T: Send + 'static,
+    W: AsyncFnOnce(&mut SqliteConnection) -> Result<T, Trouble> + Send + 'static,
+{
+    fn run<'d>(self: Box<Self>, desk: &'d mut Desk) -> LocalBoxFuture<'d, ()> {
+        Box::pin(desk.write(self.waiting, self.work))
+    }
 }
 
 type Waiting<T> = oneshot::Sender<Result<T, Trouble>>;
@@ -75,10 +97,18 @@ impl Writer {
         let patience = (self.patience * 2).max(Duration::from_secs(1));
         tokio::time::timeout(patience, written).await.unwrap_or_else(|_| Err(Error::Busy.into()))
     }
+
+    /// [`Self::write`] with work that no job has a name for.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, Trouble> {
+        self.write(|waiting| Job::Errand(Box::new(Waited { work, waiting }))).await
+    }
 }
 
 /// Where the writer sits.
-struct Desk {
+pub(super) struct Desk {
     options: SqliteOptions,
     file: PathBuf,
     /// What the file was when it was opened.
@@ -133,6 +163,7 @@ impl Desk {
                 }
                 Job::SignOfLife(waiting) => self.write(waiting, async |tx| keep::sign_of_life(tx).await).await,
                 Job::Audit(entry, waiting) => self.write(waiting, async |tx| keep::audit(tx, &entry).await).await,
+                Job::Errand(errand) => errand.run(&mut self).await,
                 Job::Close(waiting) => {
                     queue.close();
                     self.hang_up().await;

@@ -35,13 +35,16 @@ async fn both_databases_have_the_same_columns() {
     }
 }
 
-const ONLY_POSTGRES: [&str; 9] = [
+const ONLY_POSTGRES: [&str; 12] = [
     "idempotency_bodies.body",
     "idempotency_bodies.day",
     "idempotency_bodies.fence",
     "idempotency_bodies.idempotency_key",
     "idempotency_bodies.operation_name",
     "idempotency_bodies.tenant_id",
+    "idempotency_outbox_lines.appended_at",
+    "idempotency_outbox_lines.ordering_key",
+    "idempotency_outbox_lines.topic",
     "idempotency_requests.body_day",
     "idempotency_requests.sweep_at",
     "idempotency_store.id",

@@ -45,7 +45,22 @@ async fn many_nodes_may_start_at_once() {
     for store in join_all(opened).await {
         store.unwrap().unwrap();
     }
-    assert_eq!(database.number("SELECT count(*) FROM idem.idempotency_migrations").await, 1);
+    assert_eq!(database.number("SELECT count(*) FROM idem.idempotency_migrations").await, 2);
+}
+
+/// A database that the release before made, with its records.
+#[tokio::test]
+async fn a_step_that_is_missing_is_made_and_the_others_are_not_made_again() {
+    let (store, database) = temporary().await;
+    let claim = new_claim("key-1", LONG);
+    assert!(inserts(&store, &claim).await);
+    let before = "DROP TABLE idem.idempotency_outbox, idem.idempotency_outbox_lines, idem.idempotency_inbox;
+        DELETE FROM idem.idempotency_migrations WHERE version > 1";
+    database.run(before).await;
+    assert_eq!(PgStore::connect(options(&database)).await.unwrap_err().code(), "SCHEMA_TOO_OLD");
+    let store = PgStore::open(options(&database)).await.unwrap();
+    assert!(!inserts(&store, &claim).await);
+    assert_eq!(database.number("SELECT count(*) FROM idem.idempotency_outbox").await, 0);
 }
 
 #[tokio::test]

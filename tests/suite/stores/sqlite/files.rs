@@ -90,6 +90,21 @@ async fn many_may_open_a_new_file_at_once() {
     }
 }
 
+/// A file that the release before made, with its records.
+#[tokio::test]
+async fn a_step_that_is_missing_is_made_and_the_others_are_not_made_again() {
+    let (store, _directory) = temporary().await;
+    let claim = new_claim("key-1", LONG);
+    assert!(inserts(&store, &claim).await);
+    let before = "DROP TABLE idempotency_outbox; DROP TABLE idempotency_inbox;
+        DELETE FROM idempotency_migrations WHERE version > 1";
+    run(store.file(), before).await;
+    assert_eq!(SqliteStore::connect(store.file()).await.unwrap_err().code(), "SCHEMA_TOO_OLD");
+    let store = SqliteStore::open(store.file()).await.unwrap();
+    assert!(!inserts(&store, &claim).await);
+    run(store.file(), "DELETE FROM idempotency_outbox").await;
+}
+
 #[tokio::test]
 async fn a_schema_of_a_newer_release_is_used_only_where_it_allows_that() {
     let (store, _directory) = temporary().await;

@@ -1,0 +1,129 @@
+//! What a person does about events that do not go out: [`DeadLetters`].
+
+use std::time::SystemTime;
+
+use idem_core::StoreError;
+
+use crate::outbox::statements::{ByHand, Which};
+use crate::outbox::{Event, OutboxStore};
+
+/// An event that no relay tries any more: it was refused, or failed too often. It **holds up the later events of its
+/// key** until a person puts it back or skips it: a consumer that missed `payment_paid` must not be told of the refund.
+#[derive(Debug, Clone)]
+pub struct DeadLetter {
+    /// The event.
+    pub event: Event,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// What the last try came to.
+    pub last_error: String,
+    /// When it was appended.
+    pub appended_at: SystemTime,
+}
+
+/// The dead letters of a store. What is done about them leaves a row in `idempotency_audit`, in the same write.
+///
+/// ```
+/// # async fn look(store: idem_sqlx::SqliteStore) -> Result<(), Box<dyn std::error::Error>> {
+/// use idem_sqlx::outbox::DeadLetters;
+///
+/// let dead = DeadLetters::of(store);
+/// for letter in dead.list(100).await? {
+///     println!("{} {}: {}", letter.event.topic, letter.event.id, letter.last_error);
+/// }
+/// let refused = dead.redrive("payment_paid_1", "ada", "the broker's limit was raised").await.unwrap_err();
+/// assert_eq!(refused.code(), "EVENT_NOT_DEAD");
+/// # Ok(()) }
+/// # let dir = tempfile::tempdir()?;
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # look(idem_sqlx::SqliteStore::open(dir.path().join("idem.db")).await?).await })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct DeadLetters<S> {
+    store: S,
+}
+
+impl<S: OutboxStore> DeadLetters<S> {
+    /// Those of `store`.
+    pub fn of(store: S) -> Self {
+        Self { store }
+    }
+
+    /// The oldest ones, up to `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn list(&self, limit: u32) -> Result<Vec<DeadLetter>, StoreError> {
+        self.store.dead(limit).await
+    }
+
+    /// Has the event of this id tried again, with as many attempts as a new one.
+    ///
+    /// # Errors
+    /// [`ByHandError`].
+    pub async fn redrive(&self, id: &str, actor: &str, reason: &str) -> Result<(), ByHandError> {
+        let by = explained(actor, reason)?;
+        match self.store.redrive(&Which::Event(id.to_owned()), &by).await? {
+            0 => Err(ByHandError::NotDead(id.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Has all dead letters of a topic tried again, after an outage for instance; how many.
+    ///
+    /// # Errors
+    /// [`ByHandError`].
+    pub async fn redrive_topic(&self, topic: &str, actor: &str, reason: &str) -> Result<u64, ByHandError> {
+        Ok(self.store.redrive(&Which::Topic(topic.to_owned()), &explained(actor, reason)?).await?)
+    }
+
+    /// Gives the event up: it is never published, and the later ones of its key go on **without it**. Tell its consumers
+    /// first.
+    ///
+    /// # Errors
+    /// [`ByHandError`].
+    pub async fn skip(&self, id: &str, actor: &str, reason: &str) -> Result<(), ByHandError> {
+        match self.store.skip(id, &explained(actor, reason)?).await? {
+            false => Err(ByHandError::NotDead(id.to_owned())),
+            true => Ok(()),
+        }
+    }
+}
+
+/// Whoever reads the audit later asks who and why.
+fn explained(actor: &str, reason: &str) -> Result<ByHand, ByHandError> {
+    for (name, text) in [("actor", actor), ("reason", reason)] {
+        if text.trim().is_empty() {
+            return Err(ByHandError::Unexplained(name));
+        }
+    }
+    Ok(ByHand { actor: actor.to_owned(), reason: reason.to_owned() })
+}
+
+/// Why nothing was done about a dead letter.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ByHandError {
+    /// Whoever reads the audit later asks who and why.
+    #[error("`{0}` must not be empty")]
+    Unexplained(&'static str),
+    /// There is no event of this id, or it waits, or it is out: no person is needed.
+    #[error("no dead letter has the id `{0}`")]
+    NotDead(String),
+    /// The store.
+    #[error("the dead letter cannot be changed")]
+    Store(#[from] StoreError),
+}
+
+impl ByHandError {
+    /// A stable name for logs and scripts.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unexplained(_) => "EVENT_UNEXPLAINED",
+            Self::NotDead(_) => "EVENT_NOT_DEAD",
+            Self::Store(error) => error.code(),
+        }
+    }
+}
