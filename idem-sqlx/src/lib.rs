@@ -33,6 +33,8 @@ mod row;
 mod sqlite;
 
 pub use error::Error;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use migration::SchemaVersion;
 #[cfg(feature = "postgres")]
 pub use postgres::{PgOptions, PgStore};
 #[cfg(feature = "sqlite")]
