@@ -47,12 +47,7 @@ pub(crate) async fn run(database: &Database, asked: &Check, as_json: bool) -> Re
 }
 
 /// What can be seen only of a schema that this release knows.
-async fn look(
-    database: &Database,
-    asked: &Check,
-    seen: &mut Value,
-    wrong: &mut Vec<String>,
-) -> Result<(), AdminError> {
+async fn look(database: &Database, asked: &Check, seen: &mut Value, wrong: &mut Vec<String>) -> Result<(), AdminError> {
     let store = database.store().await?;
     let settings = store.settings().await?;
     seen["settings"] = Value::Object(settings.into_iter().map(|(name, value)| (name, json!(value))).collect());

@@ -1,7 +1,7 @@
 //! `inspect`: all that is known of one record.
 
-use idem_core::operator::Inspection;
 use idem_core::Status;
+use idem_core::operator::Inspection;
 use serde_json::{Value, json};
 
 use crate::args::Inspect;

@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_mark_reads_back() {
-        let scope = Scope::new("a:b\u{1f4b6}".parse().unwrap(), "pay/\"", "k:1,2".parse().unwrap());
+        let scope = Scope::new("a:b\u{1f4b6}".parse().unwrap(), "pay/\"", "k:1.2".parse().unwrap());
         let mark = Mark { at: SystemTime::UNIX_EPOCH + Duration::from_micros(1_700_000_000_123_456), scope };
         assert_eq!(read_mark(&write_mark(&mark)).unwrap(), mark);
         for text in ["", "x", "W10", "____"] {

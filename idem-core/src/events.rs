@@ -10,10 +10,10 @@ mod tracing;
 use std::fmt;
 use std::time::Duration;
 
-#[cfg(feature = "metrics")]
-pub use metrics::MetricsObserver;
 #[cfg(feature = "tracing")]
 pub use self::tracing::TracingObserver;
+#[cfg(feature = "metrics")]
+pub use metrics::MetricsObserver;
 
 use crate::record::StatusName;
 use crate::store::Swept;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idem_cluster::Cluster;
-use idem_core::store::{Claiming, Evidence, Recovering, Seen, Tended};
+use idem_core::store::{Evidence, Seen, Tended};
 use idem_core::{
     CallClass, CallError, CallState, Claim, DownstreamKey, Engine, Failure, Fate, IdempotencyKey, IdempotentCommand,
     Outcome, Reply, Scope, Store, Tenant,
@@ -128,10 +128,6 @@ impl Bench {
     /// The same, for what a script reads.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         self.done(&[arguments, &["--json"]].concat()).json()
-    }
-
-    pub(crate) fn url(&self) -> &str {
-        &self.url
     }
 
     pub(crate) fn run<W, F>(&self, tenant: &str, key: &str, work: W) -> Outcome

@@ -24,7 +24,7 @@ fn resolve(arguments: &[&'static str]) -> Vec<&'static str> {
 /// What the client's retry gets, without the work running.
 fn replayed(bench: &Bench) -> Reply {
     match bench.run("acme", "key-1", async |_| panic!("it is settled")) {
-        Outcome::Second(Answer::Replay { reply, .. }) => reply,
+        Outcome::Second(Answer::Replay { response, .. }) => response.into(),
         other => panic!("{other:?}"),
     }
 }

@@ -45,9 +45,8 @@ fn everything_that_is_not_settled_is_listed_by_how_it_stands(bench: &Bench) {
 
 fn a_list_is_narrowed_by_tenant_operation_call_and_time(bench: &Bench) {
     fill(bench);
-    let keys = |arguments: &[&str]| -> BTreeSet<String> {
-        bench.listed(arguments).into_iter().map(|(key, _)| key).collect()
-    };
+    let keys =
+        |arguments: &[&str]| -> BTreeSet<String> { bench.listed(arguments).into_iter().map(|(key, _)| key).collect() };
     let set = |keys: &[&str]| keys.iter().map(|&key| key.to_owned()).collect::<BTreeSet<_>>();
     assert_eq!(keys(&["--tenant", "globex"]), set(&["parked-2"]));
     assert_eq!(keys(&["--operation", "refund"]), set(&["again-1"]));
@@ -142,7 +141,18 @@ fn nothing_secret_is_shown_unless_it_is_asked_for(bench: &Bench) {
         &["list"][..],
         &["inspect", "acme", "pay", "key-1"],
         &["inspect", "acme", "pay", "key-2"],
-        &["resolve-all", "--call", "charge", "--as", "resume", "--applied", "charge=1", "--actor=a", "--reason=b", "--dry-run"],
+        &[
+            "resolve-all",
+            "--call",
+            "charge",
+            "--as",
+            "resume",
+            "--applied",
+            "charge=1",
+            "--actor=a",
+            "--reason=b",
+            "--dry-run",
+        ],
         &["check"],
     ] {
         for json in [&[][..], &["--json"]] {

@@ -35,7 +35,8 @@ async fn pay(engine: &Engine, cents: u64, charge: Result<u32, Lost>) -> Outcome 
 }
 
 fn engine() -> Engine {
-    let engine = Engine::builder(MemoryStore::new()).observer(TracingObserver).call::<Pay>("charge", CallClass::Neither);
+    let engine =
+        Engine::builder(MemoryStore::new()).observer(TracingObserver).call::<Pay>("charge", CallClass::Neither);
     engine.build().unwrap()
 }
 
