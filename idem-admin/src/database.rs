@@ -62,10 +62,11 @@ impl Database {
     }
 
     pub(crate) async fn migrate(&self) -> Result<(), AdminError> {
-        Ok(match self {
+        match self {
             Self::Sqlite(options) => SqliteStore::migrate(options.clone()).await?,
             Self::Postgres(options) => PgStore::migrate((**options).clone()).await?,
-        })
+        }
+        Ok(())
     }
 }
 
