@@ -1,12 +1,17 @@
-//! What happened, for whoever counts: [`Event`]s and their [`Observer`]. Where they go is the application's choice; the
-//! feature `metrics` brings an observer along that counts them.
+//! What happened, for whoever counts: [`Event`]s and their [`Observer`]. Where they go is the application's choice. The
+//! feature `metrics` brings an observer along that counts them, the feature `tracing` one that logs them; a pair of
+//! observers tells both.
 
 #[cfg(feature = "metrics")]
 mod metrics;
+#[cfg(feature = "tracing")]
+mod tracing;
 
 use std::fmt;
 use std::time::Duration;
 
+#[cfg(feature = "tracing")]
+pub use self::tracing::TracingObserver;
 #[cfg(feature = "metrics")]
 pub use metrics::MetricsObserver;
 
@@ -55,6 +60,14 @@ pub enum Event<'a> {
     Lost {
         /// The operation.
         operation: &'a str,
+    },
+    /// Work has run for longer than its operation's `max_run`: its lease is not renewed any more, and another may take
+    /// over while it hangs. An alert, each time.
+    Hung {
+        /// The operation.
+        operation: &'a str,
+        /// How long it has run.
+        ran: Duration,
     },
     /// A call was announced, made, and came to this.
     Called {
@@ -182,6 +195,14 @@ impl Observer for NoObserver {
     fn observe(&self, _: &Event<'_>) {}
 }
 
+/// Tells the first, then the second.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn observe(&self, event: &Event<'_>) {
+        self.0.observe(event);
+        self.1.observe(event);
+    }
+}
+
 impl AnswerKind {
     /// The kind as metrics and logs name it.
     #[must_use]
@@ -203,5 +224,46 @@ impl AnswerKind {
 impl fmt::Display for AnswerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+impl How {
+    /// The word that metrics and logs use.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::TakeOver => "take_over",
+            Self::Retry => "retry",
+        }
+    }
+}
+
+impl CallFate {
+    /// The word that metrics and logs use.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::Rejected => "rejected",
+            Self::NeverLeft => "never_left",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl RecoveryStep {
+    /// The word that metrics and logs use.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Released => "released",
+            Self::Stranded => "stranded",
+            Self::Applied => "applied",
+            Self::Rejected => "rejected",
+            Self::NotApplied => "not_applied",
+            Self::StillUnknown => "still_unknown",
+            Self::ByHand => "by_hand",
+        }
     }
 }

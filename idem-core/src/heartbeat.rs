@@ -11,6 +11,7 @@ use futures_channel::oneshot;
 use futures_util::FutureExt;
 use futures_util::future::Shared;
 
+use crate::events::{Event, Observer};
 use crate::record::Ownership;
 use crate::rules::Rules;
 use crate::store::{Pulse, Store};
@@ -20,8 +21,8 @@ pub(crate) struct Live {
     pub(crate) ownership: Ownership,
     lease: Duration,
     beat: Duration,
-    /// `None` where `max_run` is longer than any clock.
-    give_up_at: Option<Instant>,
+    begun: Instant,
+    max_run: Duration,
     lost: Mutex<Option<oneshot::Sender<()>>>,
     on_lost: Shared<oneshot::Receiver<()>>,
     ended: AtomicBool,
@@ -34,7 +35,8 @@ impl Live {
             ownership,
             lease: rules.lease,
             beat: rules.beat(),
-            give_up_at: Instant::now().checked_add(rules.max_run),
+            begun: Instant::now(),
+            max_run: rules.max_run,
             lost: Mutex::new(Some(lost)),
             on_lost: on_lost.shared(),
             ended: AtomicBool::new(false),
@@ -66,15 +68,8 @@ impl Live {
         !self.ended.load(Ordering::Relaxed) && !self.is_lost()
     }
 
-    fn may_go_on(&self, now: Instant) -> bool {
-        let hangs = self.give_up_at.is_some_and(|then| then <= now);
-        if hangs && self.beats() {
-            tracing::error!(
-                operation = self.ownership.scope.operation(),
-                "work has run for longer than max_run: its lease is not renewed any more"
-            );
-        }
-        self.beats() && !hangs
+    fn ran(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.begun)
     }
 }
 
@@ -85,6 +80,7 @@ pub(crate) struct Heartbeat {
 
 struct Beats {
     store: Arc<dyn Store>,
+    observer: Arc<dyn Observer>,
     schedule: Mutex<Schedule>,
     changed: Condvar,
 }
@@ -106,8 +102,9 @@ struct Entry {
 }
 
 impl Heartbeat {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { shared: Arc::new(Beats { store, schedule: Mutex::default(), changed: Condvar::new() }) }
+    pub(crate) fn new(store: Arc<dyn Store>, observer: Arc<dyn Observer>) -> Self {
+        let (schedule, changed) = (Mutex::default(), Condvar::new());
+        Self { shared: Arc::new(Beats { store, observer, schedule, changed }) }
     }
 
     /// Renews the claim's lease from now on, until it ends, is lost, is dropped, or ran for too long.
@@ -141,6 +138,19 @@ impl Schedule {
             self.crowded = (self.entries.len() * 2).max(FEW);
         }
         self.entries.push(entry);
+    }
+
+    /// Takes out what need not beat any more, and gives those claims whose work has run for too long.
+    fn give_up(&mut self, now: Instant) -> Vec<Arc<Live>> {
+        let mut hung = Vec::new();
+        self.entries.retain(|entry| match entry.claim.upgrade().filter(|claim| claim.beats()) {
+            Some(claim) if claim.ran(now) >= claim.max_run => {
+                hung.push(claim);
+                false
+            }
+            beating => beating.is_some(),
+        });
+        hung
     }
 }
 
@@ -183,6 +193,16 @@ impl Beats {
         Ok(())
     }
 
+    fn alert(&self, hung: &Live, now: Instant) {
+        let (operation, ran) = (hung.ownership.scope.operation(), hung.ran(now));
+        self.observer.observe(&Event::Hung { operation, ran });
+        tracing::error!(
+            operation,
+            ?ran,
+            "work has run for longer than max_run: its lease is not renewed any more, and another may take over"
+        );
+    }
+
     /// Sleeps until some claims are due, and gives them; `None` when the engine is gone.
     fn wait(&self) -> Option<Vec<Arc<Live>>> {
         let mut schedule = lock(&self.schedule);
@@ -191,7 +211,14 @@ impl Beats {
                 return None;
             }
             let now = Instant::now();
-            schedule.entries.retain(|entry| entry.claim.upgrade().is_some_and(|claim| claim.may_go_on(now)));
+            let hung = schedule.give_up(now);
+            if !hung.is_empty() {
+                // Without the lock: no claim waits for whoever listens.
+                drop(schedule);
+                hung.iter().for_each(|claim| self.alert(claim, now));
+                schedule = lock(&self.schedule);
+                continue;
+            }
             let next = schedule.entries.iter().map(|entry| entry.due).min();
             let mut due = Vec::new();
             if next.is_some_and(|next| next <= now) {

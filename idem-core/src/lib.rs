@@ -13,6 +13,9 @@
 //! | `float` | no | `f32` and `f64` under `#[idem(float)]` |
 //! | `reqwest` | no | `provider`: what a failed HTTP call says of itself |
 //! | `snapshot` | no | `assert_contract!`, on top of insta |
+//! | `metrics`, `tracing` | no | observers that count and log; with `tracing` the work runs in a span |
+//! | `tokio` | no | `worker`: the loops of recovery and sweeping |
+//! | `testing` | no | `conformance!`, for authors of stores |
 
 mod calls;
 pub mod canonical;

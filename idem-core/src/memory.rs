@@ -17,7 +17,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::key::Scope;
 use crate::record::{Ownership, Record};
 use crate::store::{
-    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, NewClaim, Owning,
+    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim, Owning,
     Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
 use crate::transition::{self, Cleaned};
@@ -195,6 +195,18 @@ impl Recovering for MemoryStore {
         Ok(due.into_iter().take(limit as usize).map(|(_, record)| *found(record, now)).collect())
     }
 
+    async fn unsettled(&self, after: Option<&Mark>, limit: u32) -> Result<Vec<Found>, StoreError> {
+        let state = self.lock();
+        let now = self.now();
+        let place = |record: &Record| transition::due_at(record).map(|at| (at, record.scope.clone()));
+        let after = after.map(|mark| (mark.at, mark.scope.clone()));
+        let unsettled = state.records.values().filter_map(|record| Some((place(record)?, record)));
+        let mut unsettled: Vec<_> =
+            unsettled.filter(|(place, _)| after.as_ref().is_none_or(|after| after < place)).collect();
+        unsettled.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(unsettled.into_iter().take(limit as usize).map(|(_, record)| *found(record, now)).collect())
+    }
+
     async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
         Ok(self.guarded(&take.seen.scope, |record, now| transition::take_to_ask(record, take, now)))
     }
@@ -278,6 +290,13 @@ impl Keeping for MemoryStore {
 
     async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
         Ok(self.lock().settings.entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
+    }
+
+    async fn settings(&self) -> Result<Vec<(String, String)>, StoreError> {
+        let state = self.lock();
+        let mut settings: Vec<_> = state.settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        settings.sort();
+        Ok(settings)
     }
 
     async fn sign_of_life(&self) -> Result<(), StoreError> {

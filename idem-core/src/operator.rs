@@ -1,7 +1,11 @@
 //! What a person does about a record that nobody else can settle: look, decide, have it asked about again.
 
+mod search;
+
 use std::fmt;
 use std::time::{Duration, SystemTime};
+
+pub use search::{Page, Search, Standing};
 
 use serde::Serialize;
 

@@ -94,9 +94,17 @@ impl CallRecord {
     /// The stored answer of a call that was refused for good; `None` for any other call.
     #[must_use]
     pub fn refusal(&self) -> Option<Reply> {
-        match &self.state {
-            CallState::Rejected(stored) => Reply::from_stored_bytes(stored),
-            CallState::Open | CallState::Applied(_) | CallState::Withdrawn => None,
+        self.state.refusal()
+    }
+}
+
+impl CallState {
+    /// The stored answer of a call that was refused for good; `None` in any other state.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Reply> {
+        match self {
+            Self::Rejected(stored) => Reply::from_stored_bytes(stored),
+            Self::Open | Self::Applied(_) | Self::Withdrawn => None,
         }
     }
 }

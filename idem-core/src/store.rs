@@ -20,8 +20,8 @@ pub use error::StoreError;
 pub(crate) use join::unwrapped;
 pub use join::{Joins, OtherStore, TxStore};
 pub use write::{
-    Answered, AnsweredEnd, AuditEntry, Claimed, ClosedCall, End, Evidence, Fenced, Finish, Found, Guarded, NewCall,
-    NewClaim, Seen, Step, SweepOrder, Swept, TakeOver, Tended, Verdicted,
+    Answered, AnsweredEnd, AuditEntry, Claimed, ClosedCall, End, Evidence, Fenced, Finish, Found, Guarded, Mark,
+    NewCall, NewClaim, Seen, Step, SweepOrder, Swept, TakeOver, Tended, Verdicted,
 };
 
 pub use crate::record::after;
@@ -115,6 +115,14 @@ pub trait Recovering: Send + Sync {
     /// [`StoreError`].
     async fn due(&self, grace: Duration, after: Option<&Record>, limit: u32) -> Result<Vec<Found>, StoreError>;
 
+    /// Every record that is not settled, for a person to look at: in progress, retryable with an open call, unknown,
+    /// whether somebody cares for it right now or not. At most `limit`, in the order of
+    /// [`transition::due_at`](crate::transition::due_at) and then of the scope, those after `after`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn unsettled(&self, after: Option<&Mark>, limit: u32) -> Result<Vec<Found>, StoreError>;
+
     /// T10: a worker takes an unknown record to ask its providers: the next fence, its lease, one question more. The
     /// status stays, so that a crash in recovery never looks like something that may run.
     ///
@@ -183,6 +191,12 @@ pub trait Keeping: Send + Sync {
     /// # Errors
     /// [`StoreError`].
     async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError>;
+
+    /// Every setting and its value, in the order of their names.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn settings(&self) -> Result<Vec<(String, String)>, StoreError>;
 
     /// A worker is alive, now.
     ///

@@ -20,6 +20,7 @@ pub mod claiming;
 pub mod content;
 pub mod finding;
 pub mod keeping;
+pub mod listing;
 pub mod owning;
 pub mod recovering;
 pub mod sweeping;
@@ -150,6 +151,12 @@ macro_rules! conformance {
                 evidence_disturbs_nobody_who_asks
                 a_look_changes_nothing
             }
+            listing {
+                what_is_not_settled_is_listed
+                what_is_settled_is_not_listed
+                the_unsettled_come_in_pages_and_in_order
+                a_list_changes_nothing
+            }
             sweeping {
                 after_the_window_a_record_expires
                 within_the_window_nothing_is_swept
@@ -170,6 +177,7 @@ macro_rules! conformance {
                 a_contract_has_one_place
                 of_rivals_one_adds_a_contract
                 a_setting_is_settled_once
+                settings_are_listed_by_name
                 a_sign_of_life_is_seen
                 the_audit_is_kept_in_order
             }

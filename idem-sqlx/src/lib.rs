@@ -44,6 +44,8 @@ mod tables;
 pub mod webhook;
 
 pub use error::Error;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use migration::SchemaVersion;
 #[cfg(feature = "postgres")]
 pub use postgres::{PgOptions, PgStore};
 #[cfg(feature = "sqlite")]

@@ -15,6 +15,21 @@ pub(crate) struct Migration {
     pub(crate) sql: &'static str,
 }
 
+/// How far a database's schema has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaVersion {
+    /// The newest migration that was applied; 0 for none.
+    pub found: i64,
+    /// The newest one that this release knows, and needs.
+    pub needed: i64,
+}
+
+impl SchemaVersion {
+    pub(crate) fn of(known: &[Migration], found: i64) -> Self {
+        Self { found, needed: known.last().map_or(0, |migration| migration.version) }
+    }
+}
+
 /// One row of a database's table of migrations.
 pub(crate) struct Applied {
     pub(crate) version: i64,

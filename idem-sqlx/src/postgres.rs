@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use idem_core::store::{
-    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, NewClaim, Owning,
+    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim, Owning,
     Pulse, Recovering, Seen, Step, Store, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
 use idem_core::{Ownership, Record, Scope, StoreError};
@@ -25,6 +25,7 @@ use sqlx::types::Uuid;
 use sqlx::{Connection, PgPool};
 
 use crate::error::Error;
+use crate::migration::SchemaVersion;
 
 use self::desk::Desk;
 pub use self::options::PgOptions;
@@ -81,6 +82,17 @@ impl PgStore {
         let mut connection = schema::connect(&options.connect).await?;
         schema::migrate(&mut connection).await?;
         connection.close().await.map_err(Error::of_postgres)
+    }
+
+    /// How far the schema has come, and how far this release needs it. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`Error`]; [`Error::SchemaTooNew`] and [`Error::SchemaEdited`] where this release cannot tell.
+    pub async fn schema_version(options: impl Into<PgOptions>) -> Result<SchemaVersion, Error> {
+        let mut connection = schema::connect(&options.into()).await?;
+        let version = schema::version(&mut connection).await?;
+        connection.close().await.map_err(Error::of_postgres)?;
+        Ok(version)
     }
 
     /// The whole schema as SQL, for teams that migrate with a tool of their own.
@@ -174,6 +186,11 @@ impl Recovering for PgStore {
         at_desk!(self, |session, after| tend::due(session, grace, Option::as_ref(&after), limit))
     }
 
+    async fn unsettled(&self, after: Option<&Mark>, limit: u32) -> Result<Vec<Found>, StoreError> {
+        let after = after.cloned();
+        at_desk!(self, |session, after| tend::unsettled(session, Option::as_ref(&after), limit))
+    }
+
     async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
         at_desk!(self, |session, take| write::take_to_ask(session, &take))
     }
@@ -218,6 +235,10 @@ impl Keeping for PgStore {
 
     async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
         at_desk!(self, |session, name, value| tend::settle_setting(session, &name, &value))
+    }
+
+    async fn settings(&self) -> Result<Vec<(String, String)>, StoreError> {
+        at_desk!(self, |session| tend::settings(session))
     }
 
     async fn sign_of_life(&self) -> Result<(), StoreError> {

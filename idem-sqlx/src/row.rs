@@ -21,6 +21,7 @@ use crate::error::Trouble;
 pub(crate) struct Tick(Duration);
 
 impl Tick {
+    #[cfg(feature = "sqlite")]
     pub(crate) const MILLISECOND: Self = Self(Duration::from_millis(1));
     #[cfg(feature = "postgres")]
     pub(crate) const MICROSECOND: Self = Self(Duration::from_micros(1));

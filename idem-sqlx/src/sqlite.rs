@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use idem_core::store::{
-    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, NewClaim, Owning,
+    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim, Owning,
     Pulse, Recovering, Seen, Step, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
 use idem_core::{Ownership, Record, Scope, Store, StoreError};
@@ -26,6 +26,7 @@ use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{Connection, Sqlite, SqlitePool};
 
 use crate::error::{Error, Trouble};
+use crate::migration::SchemaVersion;
 
 pub use self::options::SqliteOptions;
 use self::pulse::SqlitePulse;
@@ -100,6 +101,18 @@ impl SqliteStore {
         let mut connection = schema::connect(&options, &options.file()?, true).await?;
         schema::migrate(&mut connection).await?;
         connection.close().await.map_err(Error::of_sqlite)
+    }
+
+    /// How far the schema of a file that is there has come, and how far this release needs it. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`Error`]; [`Error::SchemaTooNew`] and [`Error::SchemaEdited`] where this release cannot tell.
+    pub async fn schema_version(options: impl Into<SqliteOptions>) -> Result<SchemaVersion, Error> {
+        let options = options.into();
+        let mut connection = schema::connect(&options, &options.file()?, false).await?;
+        let version = schema::version(&mut connection).await?;
+        connection.close().await.map_err(Error::of_sqlite)?;
+        Ok(version)
     }
 
     /// The whole schema as SQL, for teams that migrate with a tool of their own.
@@ -227,6 +240,11 @@ impl Recovering for SqliteStore {
         Ok(recover::due(&mut reader, grace, after, limit).await?)
     }
 
+    async fn unsettled(&self, after: Option<&Mark>, limit: u32) -> Result<Vec<Found>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(recover::unsettled(&mut reader, after, limit).await?)
+    }
+
     async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
         Ok(self.writer.write(|waiting| Job::TakeToAsk(take.clone(), waiting)).await?)
     }
@@ -282,6 +300,11 @@ impl Keeping for SqliteStore {
     async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
         let job = |waiting| Job::SettleSetting(name.to_owned(), value.to_owned(), waiting);
         Ok(self.writer.write(job).await?)
+    }
+
+    async fn settings(&self) -> Result<Vec<(String, String)>, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(keep::settings(&mut *reader).await?)
     }
 
     async fn sign_of_life(&self) -> Result<(), StoreError> {

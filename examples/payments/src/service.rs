@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::extract::FromRef;
 use idem_axum::Idem;
-use idem_core::events::MetricsObserver;
+use idem_core::events::{MetricsObserver, TracingObserver};
 use idem_core::worker::Worker;
 use idem_sqlx::SqliteStore;
 use idem_sqlx::outbox::Relay;
@@ -106,7 +106,7 @@ impl Service {
             .scope_from::<Merchant, App>()
             .namespace("payments")
             .rules(setup.rules())
-            .observer(MetricsObserver)
+            .observer((MetricsObserver, TracingObserver))
             .call::<CreatePayment>("charge", setup.class());
         for call in TRANSFER_CALLS {
             idem = idem.call::<CreateTransfer>(call, setup.class());

@@ -229,7 +229,7 @@ impl EngineBuilder {
         }
         Ok(Engine {
             inner: Arc::new(Inner {
-                heartbeat: Heartbeat::new(Arc::clone(&self.store)),
+                heartbeat: Heartbeat::new(Arc::clone(&self.store), Arc::clone(&self.observer)),
                 store: self.store,
                 clock: self.clock,
                 namespace: self.namespace,

@@ -22,7 +22,22 @@ impl Engine {
     /// `early` is called once, before the end, if storing takes longer than the operation's patience: whoever waits
     /// for the answer should be told [`Outcome::NotStored`] then. The storing goes on until it succeeds, the claim
     /// is lost, or the process ends.
+    ///
+    /// With the feature `tracing` all of it runs in a span `idempotent` (operation, attempt, id, and in the end state).
     pub async fn conduct<W, F>(&self, claim: Claim, work: W, early: impl FnOnce(Outcome)) -> Outcome
+    where
+        W: FnOnce(Claim) -> F,
+        F: Future<Output = Result<Reply, Failure>>,
+    {
+        #[cfg(feature = "tracing")]
+        let span = claim.span();
+        let conducted = self.conducted(claim, work, early);
+        #[cfg(feature = "tracing")]
+        let conducted = tracing::Instrument::instrument(conducted, span);
+        conducted.await
+    }
+
+    async fn conducted<W, F>(&self, claim: Claim, work: W, early: impl FnOnce(Outcome)) -> Outcome
     where
         W: FnOnce(Claim) -> F,
         F: Future<Output = Result<Reply, Failure>>,
@@ -176,6 +191,21 @@ impl Claim {
             }
             _ => rules.backoff,
         }
+    }
+
+    /// Where whatever the work logs is found by its command.
+    #[cfg(feature = "tracing")]
+    fn span(&self) -> tracing::Span {
+        let (operation, attempt) = (self.scope().operation(), self.attempt());
+        let span = tracing::info_span!(
+            target: "idempotency", "idempotent", operation, attempt,
+            id = tracing::field::Empty, state = tracing::field::Empty,
+        );
+        // A hash, and nobody reads it where nobody listens.
+        if !span.is_disabled() {
+            span.record("id", self.id());
+        }
+        span
     }
 
     /// What a log names the command by: the part that its derived ids share. The key is the client's.

@@ -28,6 +28,8 @@ impl Inner {
 impl Claim {
     /// How the record stands, and how long the work and the storing of its end took.
     pub(super) fn tell_ended(&self, status: StatusName, ran: Duration, stored: Duration) {
+        #[cfg(feature = "tracing")]
+        tracing::Span::current().record("state", status.as_str());
         self.tell(|operation| Event::Ended { operation, status, ran, stored });
     }
 

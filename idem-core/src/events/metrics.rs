@@ -2,7 +2,7 @@
 
 use metrics::{counter, gauge, histogram};
 
-use super::{AnswerKind, CallFate, Event, How, Observer, RecoveryStep};
+use super::{AnswerKind, Event, Observer, RecoveryStep};
 use crate::record::StatusName;
 
 /// Counts every event. `docs/operations.md` lists the names, and which of them deserve an alert.
@@ -38,6 +38,9 @@ impl Observer for MetricsObserver {
             }
             Event::Lost { operation } => {
                 counter!("idempotency.lost_claim.count", "operation" => operation.to_owned()).increment(1);
+            }
+            Event::Hung { operation, .. } => {
+                counter!("idempotency.hung.count", "operation" => operation.to_owned()).increment(1);
             }
             Event::Called { operation, call, fate, took } => {
                 let labels = [
@@ -92,39 +95,4 @@ fn answered(operation: &str, kind: AnswerKind) {
 /// A record came into the state in which nobody knows.
 fn unknown(operation: &str) {
     counter!("idempotency.unknown_state.count", "operation" => operation.to_owned()).increment(1);
-}
-
-impl How {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::TakeOver => "take_over",
-            Self::Retry => "retry",
-        }
-    }
-}
-
-impl CallFate {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Applied => "applied",
-            Self::Rejected => "rejected",
-            Self::NeverLeft => "never_left",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl RecoveryStep {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Released => "released",
-            Self::Stranded => "stranded",
-            Self::Applied => "applied",
-            Self::Rejected => "rejected",
-            Self::NotApplied => "not_applied",
-            Self::StillUnknown => "still_unknown",
-            Self::ByHand => "by_hand",
-        }
-    }
 }

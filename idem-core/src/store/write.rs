@@ -43,6 +43,15 @@ pub struct Found {
     pub now: SystemTime,
 }
 
+/// Where a page of [`Recovering::unsettled`](super::Recovering::unsettled) ended; the next one begins after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// [`transition::due_at`](crate::transition::due_at) of the last record.
+    pub at: SystemTime,
+    /// Its scope.
+    pub scope: Scope,
+}
+
 /// Everything that a decision was made on, so that the write that follows happens only if all of it still holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {

@@ -48,6 +48,21 @@ pub async fn a_setting_is_settled_once(store: &dyn Store) {
     assert_eq!(store.settle_setting(&empty, "another").await.expect("a value"), "");
 }
 
+/// Every setting is shown with the value that it was settled to, and none that was never settled.
+pub async fn settings_are_listed_by_name(store: &dyn Store) {
+    let [first, second, never] = [fresh(), fresh(), fresh()];
+    for name in [&first, &second] {
+        store.settle_setting(name, &format!("value of {name}\u{1f4b6}")).await.expect("a value");
+        store.settle_setting(name, "another").await.expect("a value");
+    }
+    let settings = store.settings().await.expect("the settings");
+    assert!(settings.is_sorted_by_key(|(name, _)| name), "{settings:?}");
+    let value = |name: &str| settings.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone());
+    assert_eq!(value(&first), Some(format!("value of {first}\u{1f4b6}")));
+    assert_eq!(value(&second), Some(format!("value of {second}\u{1f4b6}")));
+    assert_eq!(value(&never), None);
+}
+
 /// A worker's sign of life is seen, and dated by the store.
 pub async fn a_sign_of_life_is_seen(store: &dyn Store) {
     store.sign_of_life().await.expect("a sign");

@@ -8,7 +8,7 @@ use sqlx::types::Uuid;
 use sqlx::{ConnectOptions, Connection, PgConnection, Row};
 
 use crate::error::Error;
-use crate::migration::{self, Applied, Migration};
+use crate::migration::{self, Applied, Migration, SchemaVersion};
 use crate::postgres::options::PgOptions;
 
 const MIGRATIONS: &[Migration] = &[
@@ -103,6 +103,14 @@ async fn migrate_once(connection: &mut PgConnection) -> Result<(), Error> {
 fn is_made_twice(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     code.is_some_and(|code| ["23505", "42P06", "42P07", "42710", "XX000"].contains(&&*code))
+}
+
+/// How far the schema has come.
+pub(super) async fn version(connection: &mut PgConnection) -> Result<SchemaVersion, Error> {
+    let mut tx = connection.begin().await.map_err(Error::of_postgres)?;
+    let version = SchemaVersion::of(MIGRATIONS, newest(&mut tx).await?);
+    tx.commit().await.map_err(Error::of_postgres)?;
+    Ok(version)
 }
 
 /// Refuses a server or a schema that this release cannot work with; gives the database's own name.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use idem_core::store::{AuditEntry, Evidence, Found, SweepOrder, Swept};
+use idem_core::store::{AuditEntry, Evidence, Found, Mark, SweepOrder, Swept};
 use idem_core::{Record, Scope};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::error::{Error, Trouble};
-use crate::postgres::session::{Session, scoped};
+use crate::postgres::session::{Bound, Session, scoped};
 use crate::postgres::sql;
 use crate::postgres::write::{TICK, instant, micros};
 use crate::row::{self, Place, state_columns};
@@ -21,10 +21,7 @@ pub(super) async fn due(
 ) -> Result<Vec<Found>, Trouble> {
     if after.is_none() {
         for _ in 0..WALKS {
-            let rows = session.rows(sqlx::query(sql::ADOPT).bind(micros(grace)).bind(WALK)).await?;
-            // No row: another worker walks right now.
-            let more = rows.first().map(|row| column::<bool>(row, "more")).transpose()?;
-            if more != Some(true) {
+            if !walk(session, grace).await? {
                 break;
             }
         }
@@ -34,24 +31,62 @@ pub(super) async fn due(
     // In the place of those that do not read come the next ones.
     loop {
         let left = limit as usize - found.len();
-        let query = sqlx::query(sql::DUE)
-            .bind(micros(grace))
-            .bind(left as i64)
-            .bind(place.as_ref().map(|place| place.at))
-            .bind(place.as_ref().map(|place| &*place.tenant))
-            .bind(place.as_ref().map(|place| &*place.operation))
-            .bind(place.as_ref().map(|place| &*place.key));
-        let rows = session.rows(query).await?;
-        let (records, looked_at, last) = row::due_page(&rows, TICK)?;
-        if let Some(first) = rows.first() {
-            let now = instant(first, "now")?.ok_or(Trouble::Row("now"))?;
-            found.extend(records.into_iter().map(|record| Found { record, now }));
-        }
+        let query = sqlx::query(sql::DUE).bind(micros(grace)).bind(left as i64);
+        let rows = session.rows(placed(query, place.as_ref())).await?;
+        let (looked_at, last) = read_page(&rows, &mut found)?;
         if looked_at < left || found.len() == limit as usize {
             return Ok(found);
         }
         place = last;
     }
+}
+
+pub(super) async fn unsettled(
+    session: &mut Session<'_>,
+    after: Option<&Mark>,
+    limit: u32,
+) -> Result<Vec<Found>, Trouble> {
+    // What is in progress and was not walked past yet is looked for along the line itself: that must be short.
+    while after.is_none() && walk(session, LATELY).await? {}
+    let mut place = after.map(|mark| Place::at(mark, TICK));
+    let mut found = Vec::new();
+    loop {
+        let left = limit as usize - found.len();
+        let query = sqlx::query(sql::UNSETTLED).bind(left as i64);
+        let rows = session.rows(placed(query, place.as_ref())).await?;
+        let (looked_at, last) = read_page(&rows, &mut found)?;
+        if looked_at < left || found.len() == limit as usize {
+            return Ok(found);
+        }
+        place = last;
+    }
+}
+
+/// Walks a part of the sweeper's line; whether there is more of it.
+async fn walk(session: &mut Session<'_>, grace: Duration) -> Result<bool, Trouble> {
+    let rows = session.rows(sqlx::query(sql::ADOPT).bind(micros(grace)).bind(WALK)).await?;
+    // No row: another worker walks right now.
+    let more = rows.first().map(|row| column::<bool>(row, "more")).transpose()?;
+    Ok(more == Some(true))
+}
+
+/// Four parameters more: after which record.
+fn placed<'q>(query: Bound<'q>, place: Option<&'q Place>) -> Bound<'q> {
+    query
+        .bind(place.map(|place| place.at))
+        .bind(place.map(|place| &*place.tenant))
+        .bind(place.map(|place| &*place.operation))
+        .bind(place.map(|place| &*place.key))
+}
+
+/// Adds the records of a page; how many it has, with those that do not read, and the place of its last one.
+fn read_page(rows: &[PgRow], found: &mut Vec<Found>) -> Result<(usize, Option<Place>), Trouble> {
+    let (records, looked_at, last) = row::due_page(rows, TICK)?;
+    if let Some(first) = rows.first() {
+        let now = instant(first, "now")?.ok_or(Trouble::Row("now"))?;
+        found.extend(records.into_iter().map(|record| Found { record, now }));
+    }
+    Ok((looked_at, last))
 }
 
 pub(super) async fn learn(session: &mut Session<'_>, evidence: &Evidence) -> Result<Option<Scope>, Trouble> {
@@ -135,6 +170,11 @@ pub(super) async fn settle_setting(session: &mut Session<'_>, name: &str, value:
     Err(Error::Contended.into())
 }
 
+pub(super) async fn settings(session: &mut Session<'_>) -> Result<Vec<(String, String)>, Trouble> {
+    let rows = session.rows(sqlx::query(sql::SETTINGS)).await?;
+    rows.iter().map(|row| Ok((column(row, "name")?, column(row, "value")?))).collect()
+}
+
 pub(super) async fn sign_of_life(session: &mut Session<'_>) -> Result<(), Trouble> {
     session.rows(sqlx::query(sql::SIGN)).await?;
     Ok(())
@@ -170,6 +210,9 @@ where
 {
     row.try_get(name).map_err(|_| Trouble::Row(name))
 }
+
+/// A list leaves younger claims alone: most of them end before anybody has read it, and their ends then cost no index.
+const LATELY: Duration = Duration::from_secs(10);
 
 /// How many entries of the line one statement looks at, and how many statements one round sends.
 const WALK: i64 = 10_000;

@@ -1,5 +1,6 @@
 //! A page of records that a worker has to look at, and where the next one begins.
 
+use idem_core::store::Mark;
 use idem_core::{Record, transition};
 use sqlx::{ColumnIndex, Decode, Row, Type};
 
@@ -18,13 +19,17 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn of(record: &Record, tick: Tick) -> Option<Self> {
-        let scope = &record.scope;
-        Some(Self {
-            at: tick.count(transition::due_at(record)?),
-            tenant: scope.tenant().as_str().to_owned(),
-            operation: scope.operation().to_owned(),
-            key: scope.key().as_str().to_owned(),
-        })
+        Some(Self::at(&Mark { at: transition::due_at(record)?, scope: record.scope.clone() }, tick))
+    }
+
+    /// Where a page ended.
+    pub(crate) fn at(mark: &Mark, tick: Tick) -> Self {
+        Self {
+            at: tick.count(mark.at),
+            tenant: mark.scope.tenant().as_str().to_owned(),
+            operation: mark.scope.operation().to_owned(),
+            key: mark.scope.key().as_str().to_owned(),
+        }
     }
 
     fn read<R: Row>(row: &R, tick: Tick) -> Result<Self, Trouble>

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use idem_core::Scope;
 use idem_core::store::AuditEntry;
+use sqlx::sqlite::SqliteRow;
 use sqlx::{Executor, Row, Sqlite, SqliteConnection};
 
 use crate::error::Trouble;
@@ -42,6 +43,13 @@ pub(super) async fn settle_setting(tx: &mut SqliteConnection, name: &str, value:
     sqlx::query(SETTLE).bind(name).bind(value).bind(TICK.count(now())).execute(&mut *tx).await?;
     let row = sqlx::query(SETTING).bind(name).fetch_one(tx).await?;
     row.try_get(0).map_err(|_| Trouble::Row("value"))
+}
+
+/// Every setting.
+pub(super) async fn settings<'c>(from: impl Executor<'c, Database = Sqlite>) -> Result<Vec<(String, String)>, Trouble> {
+    let rows = sqlx::query(SETTINGS).fetch_all(from).await?;
+    let setting = |row: &SqliteRow| Ok((row.try_get(0)?, row.try_get(1)?));
+    rows.iter().map(setting).collect::<Result<_, sqlx::Error>>().map_err(|_| Trouble::Row("value"))
 }
 
 /// A worker is alive.
@@ -94,6 +102,9 @@ INSERT INTO idempotency_settings (name, value, updated_at) VALUES (?1, ?2, ?3) O
 const SETTING: &str = "
 SELECT value FROM idempotency_settings WHERE name = ?1";
 
+const SETTINGS: &str = "
+SELECT name, value FROM idempotency_settings ORDER BY name";
+
 const SIGN: &str = "
 INSERT INTO idempotency_progress (name, at) VALUES ('worker', ?1) ON CONFLICT (name) DO UPDATE SET at = excluded.at";
 
@@ -110,4 +121,5 @@ WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3 ORDER BY a
 
 /// Every statement, for the test of their plans.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[CONTRACTS, ADD_CONTRACT, SETTLE, SETTING, SIGN, SIGNED, AUDIT, AUDITED];
+pub(super) const STATEMENTS: &[&str] =
+    &[CONTRACTS, ADD_CONTRACT, SETTLE, SETTING, SETTINGS, SIGN, SIGNED, AUDIT, AUDITED];

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use idem_core::store::{
-    Answered, AnsweredEnd, AuditEntry, Evidence, Fenced, Found, Guarded, Seen, TakeOver, Tended, Verdicted,
+    Answered, AnsweredEnd, AuditEntry, Evidence, Fenced, Found, Guarded, Mark, Seen, TakeOver, Tended, Verdicted,
 };
 use idem_core::{Ownership, Record, Scope};
 use sqlx::{Executor, Sqlite, SqliteConnection};
@@ -116,16 +116,36 @@ pub(super) async fn learned<'c>(
     scoped(LEARNED, scope).fetch_all(from).await?.iter().map(|row| row::evidence(row, TICK)).collect()
 }
 
-/// Records that a worker has to look at, with their calls, a page in one statement. In the place of those that do not
-/// read come the next ones.
+/// Records that a worker has to look at.
 pub(super) async fn due(
     reader: &mut SqliteConnection,
     grace: Duration,
     after: Option<&Record>,
     limit: u32,
 ) -> Result<Vec<Found>, Trouble> {
+    let now = TICK.count(now());
+    let place = after.and_then(|record| Place::of(record, TICK));
+    page(reader, (now, now.saturating_sub(TICK.count_span(grace))), place, limit).await
+}
+
+/// Records that are not settled, whenever somebody has to look at them.
+pub(super) async fn unsettled(
+    reader: &mut SqliteConnection,
+    after: Option<&Mark>,
+    limit: u32,
+) -> Result<Vec<Found>, Trouble> {
+    page(reader, (i64::MAX, i64::MAX), after.map(|mark| Place::at(mark, TICK)), limit).await
+}
+
+/// Records that are due, with their calls, in one statement: the unknown ones until the first of two moments, the others
+/// until the second. In the place of those that do not read come the next ones.
+async fn page(
+    reader: &mut SqliteConnection,
+    (due, left_alone): (i64, i64),
+    mut place: Option<Place>,
+    limit: u32,
+) -> Result<Vec<Found>, Trouble> {
     let now = now();
-    let mut place = after.and_then(|record| Place::of(record, TICK));
     let mut found = Vec::new();
     loop {
         let left = limit as usize - found.len();
@@ -138,8 +158,8 @@ pub(super) async fn due(
             .bind(tenant)
             .bind(operation)
             .bind(key)
-            .bind(TICK.count(now))
-            .bind(TICK.count(now).saturating_sub(TICK.count_span(grace)))
+            .bind(due)
+            .bind(left_alone)
             .bind(since)
             .bind(left as i64)
             .fetch_all(&mut *reader)
@@ -233,7 +253,7 @@ SELECT downstream_key, source, state, outcome FROM idempotency_evidence
 WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
 ORDER BY evidence_id";
 
-/// ?4: now. ?5: now less the grace that clients have. ?6, ?1 to ?3: the last place of the page before.
+/// ?4: now, or the end of time. ?5: the same less the grace that clients have. ?6, ?1 to ?3: the last place of the page before.
 const DUE: &str = concat!(
     "
 WITH page AS (

@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 
 use crate::error::Error;
-use crate::migration::{self, Applied, Migration};
+use crate::migration::{self, Applied, Migration, SchemaVersion};
 use crate::sqlite::options::SqliteOptions;
 
 const MIGRATIONS: &[Migration] = &[
@@ -94,6 +94,14 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Err
             .map_err(Error::of_sqlite)?;
     }
     tx.commit().await.map_err(Error::of_sqlite)
+}
+
+/// How far the schema has come.
+pub(super) async fn version(connection: &mut SqliteConnection) -> Result<SchemaVersion, Error> {
+    match applied(connection).await {
+        Err(Error::NotMigrated(_)) => Ok(SchemaVersion::of(MIGRATIONS, 0)),
+        applied => Ok(SchemaVersion::of(MIGRATIONS, applied?)),
+    }
 }
 
 /// Refuses a schema that this release cannot work with.

@@ -23,7 +23,7 @@ struct Pay {
 
 /// Events as words, without the times that differ from run to run.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
+pub(super) struct Heard(Arc<Mutex<Vec<String>>>);
 
 impl Observer for Heard {
     fn observe(&self, event: &Event<'_>) {
@@ -36,6 +36,7 @@ impl Observer for Heard {
             Event::StoreFailed { code } => format!("store failed {code}"),
             Event::Lost { .. } => "lost".to_owned(),
             Event::NotStored { .. } => "not stored".to_owned(),
+            Event::Hung { operation, .. } => format!("hung {operation}"),
             other => format!("{other:?}"),
         };
         self.0.lock().unwrap().push(words);
@@ -43,7 +44,7 @@ impl Observer for Heard {
 }
 
 impl Heard {
-    fn take(&self) -> Vec<String> {
+    pub(super) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
@@ -154,7 +155,7 @@ async fn an_observer_hears_of_an_end_that_is_not_stored_within_the_patience_and_
 }
 
 /// Every event there is, so that no number goes without its line in the documentation.
-fn one_of_each() -> Vec<Event<'static>> {
+pub(super) fn one_of_each() -> Vec<Event<'static>> {
     let (operation, call, age) = ("pay", "charge", Duration::from_secs(3));
     let ended = |status| Event::Ended { operation, status, ran: age, stored: age };
     let answered = |kind| Event::Answered { operation, kind, age };
@@ -167,6 +168,7 @@ fn one_of_each() -> Vec<Event<'static>> {
         ended(StatusName::Unknown),
         Event::NotStored { operation },
         Event::Lost { operation },
+        Event::Hung { operation, ran: age },
         Event::Called { operation, call, fate: CallFate::Applied, took: age },
         Event::StoreFailed { code: "DATABASE_BUSY" },
         Event::Recovered { operation, step: RecoveryStep::Stranded },

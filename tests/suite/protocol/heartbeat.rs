@@ -3,6 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use idem_core::events::MetricsObserver;
 use idem_core::{
     Answer, Begin, CallClass, CallError, Engine, Fate, IdempotentCommand, MemoryStore, Outcome, Reply, Rules, Store,
     Tenant,
@@ -10,6 +11,7 @@ use idem_core::{
 use idem_sqlx::{PgOptions, PgStore, SqliteStore};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::protocol::events::Heard;
 use crate::support::faulty::{Fails, FaultyStore, Request};
 use idem_cluster::{Cluster, Database};
 
@@ -101,6 +103,43 @@ async fn a_hanging_handler_is_given_up() {
         }
     }
     panic!("nobody could take over from a handler that hangs");
+}
+
+/// It is told of once, and then not renewed any more; work that ends in time is never told of.
+#[tokio::test]
+async fn the_heartbeat_of_a_hung_handler_ends_with_one_alert() {
+    let heard = Heard::default();
+    let rules = Rules { max_run: Duration::from_millis(300), ..short() };
+    let observers = (heard.clone(), MetricsObserver);
+    let engine = Engine::builder(MemoryStore::new()).rules(rules).observer(observers).build().unwrap();
+    let in_time = engine.begin(&Tenant::new("t").unwrap(), &"k0".parse().unwrap(), &Slow { id: 0 }).await.unwrap();
+    let Begin::Run(in_time) = in_time else { panic!("{in_time:?}") };
+    engine.conduct(in_time, |_| async { Ok(Reply::status(200)) }, |_| ()).await;
+    assert_eq!(heard.take(), ["claimed First 1", "ended completed"]);
+
+    let (tenant, key) = (Tenant::new("t").unwrap(), "k".parse().unwrap());
+    let Begin::Run(hung) = engine.begin(&tenant, &key, &Slow { id: 1 }).await.unwrap() else { panic!("a first claim") };
+    let mut events = Vec::new();
+    for _ in 0..1000 {
+        events.extend(heard.take());
+        if events.iter().any(|event| event == "hung slow") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(events, ["claimed First 1", "hung slow"]);
+    // Its lease runs out, since nobody renews it; whoever takes over beats anew, and is not told of for the first one.
+    for _ in 0..1000 {
+        if let Begin::Run(rival) = engine.begin(&tenant, &key, &Slow { id: 1 }).await.unwrap() {
+            engine.conduct(rival, |_| async { Ok(Reply::status(200)) }, |_| ()).await;
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let mut events = heard.take();
+    events.retain(|event| event != "answered in_progress");
+    assert_eq!(events, ["claimed TakeOver 2", "ended completed"]);
+    assert!(matches!(engine.conduct(hung, |_| async { Ok(Reply::status(200)) }, |_| ()).await, Outcome::Second(_)));
 }
 
 /// Work that was dropped half-way is not renewed: its lease runs out.

@@ -11,3 +11,4 @@ mod outage;
 mod provider;
 mod recovery;
 mod settling;
+mod traces;

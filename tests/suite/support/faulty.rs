@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use idem_core::store::{
-    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, NewClaim, Owning,
+    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim, Owning,
     Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
 use idem_core::{Ownership, Record, Scope};
@@ -223,6 +223,10 @@ impl Recovering for FaultyStore {
         self.inner.due(grace, after, limit).await
     }
 
+    async fn unsettled(&self, after: Option<&Mark>, limit: u32) -> Result<Vec<Found>, StoreError> {
+        self.inner.unsettled(after, limit).await
+    }
+
     async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
         self.travel().await;
         self.inner.take_to_ask(take).await
@@ -266,6 +270,10 @@ impl Keeping for FaultyStore {
 
     async fn settle_setting(&self, name: &str, value: &str) -> Result<String, StoreError> {
         self.inner.settle_setting(name, value).await
+    }
+
+    async fn settings(&self) -> Result<Vec<(String, String)>, StoreError> {
+        self.inner.settings().await
     }
 
     async fn sign_of_life(&self) -> Result<(), StoreError> {

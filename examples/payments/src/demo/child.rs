@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{self, ChildStdout, Command};
@@ -41,7 +42,7 @@ impl Child {
 
     /// Waits until it has died.
     pub(super) async fn died(mut self) -> Result<(), Error> {
-        match self.process.wait().await? {
+        match tokio::time::timeout(PATIENCE, self.process.wait()).await?? {
             ended if ended.success() => Err("the service ended well, and should have died".into()),
             _ => Ok(()),
         }
@@ -51,3 +52,6 @@ impl Child {
         Ok(self.process.kill().await?)
     }
 }
+
+/// One that lives on is a wrong demo, and not one that never ends.
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -90,6 +90,41 @@ JOIN idem.idempotency_requests r USING (tenant_id, operation_name, idempotency_k
 ORDER BY r.due_at, r.tenant_id, r.operation_name, r.idempotency_key, c.call_id"
 );
 
+/// The unsettled ones after a place in their order. $1: how many. $2 to $5: the place, or NULLs. A record in progress
+/// that no worker has walked past is not among the due: it is looked for where the walk goes on.
+pub(in crate::postgres) const UNSETTLED: &str = concat!(
+    "SELECT ",
+    micros!("clock_timestamp()"),
+    " AS now, ",
+    micros!("coalesce(r.due_at, r.locked_until)"),
+    " AS due_at, ",
+    columns!(),
+    " FROM (
+    SELECT u.tenant_id, u.operation_name, u.idempotency_key FROM (
+        (SELECT q.due_at AS at, q.tenant_id, q.operation_name, q.idempotency_key FROM idem.idempotency_requests q
+        WHERE q.due_at IS NOT NULL
+            AND q.due_at >= coalesce(timestamptz 'epoch' + $2::bigint * interval '1 microsecond', '-infinity')
+            AND ($2::bigint IS NULL OR (q.due_at, q.tenant_id, q.operation_name, q.idempotency_key)
+                > (timestamptz 'epoch' + $2::bigint * interval '1 microsecond', $3::text, $4::text, $5::text))
+        ORDER BY q.due_at, q.tenant_id, q.operation_name, q.idempotency_key LIMIT $1)
+        UNION ALL
+        (SELECT q.locked_until, q.tenant_id, q.operation_name, q.idempotency_key
+        FROM idem.idempotency_progress line
+        JOIN idem.idempotency_requests q
+            ON q.sweep_at > line.at AND q.sweep_at <= statement_timestamp() + interval '24 hours'
+        WHERE line.name = 'due' AND q.status = 'in_progress' AND q.due_at IS NULL
+            AND ($2::bigint IS NULL OR (q.locked_until, q.tenant_id, q.operation_name, q.idempotency_key)
+                > (timestamptz 'epoch' + $2::bigint * interval '1 microsecond', $3::text, $4::text, $5::text))
+        ORDER BY q.locked_until, q.tenant_id, q.operation_name, q.idempotency_key LIMIT $1)
+    ) AS u
+    ORDER BY u.at, u.tenant_id, u.operation_name, u.idempotency_key LIMIT $1
+) AS page
+JOIN idem.idempotency_requests r USING (tenant_id, operation_name, idempotency_key) ",
+    calls!(),
+    " WHERE r.due_at IS NOT NULL OR r.status = 'in_progress'
+ORDER BY coalesce(r.due_at, r.locked_until), r.tenant_id, r.operation_name, r.idempotency_key, c.call_id"
+);
+
 /// Keeps what was learned, and makes an unknown record due at once. Gives the record's key.
 pub(in crate::postgres) const LEARN: &str = "
 WITH known AS (
@@ -130,6 +165,9 @@ WITH settled AS (
     ON CONFLICT (name) DO NOTHING RETURNING value
 )
 SELECT value FROM settled UNION ALL SELECT value FROM idem.idempotency_settings WHERE name = $1";
+
+pub(in crate::postgres) const SETTINGS: &str = "
+SELECT name, value FROM idem.idempotency_settings ORDER BY name";
 
 pub(in crate::postgres) const AUDIT: &str = "
 INSERT INTO idem.idempotency_audit (acted_at, tenant_id, operation_name, idempotency_key, actor, action, reason)

@@ -1,0 +1,84 @@
+//! The same verdict on many records.
+
+use serde_json::Value;
+
+use crate::bench::Bench;
+use crate::on_both;
+
+on_both! {
+    a_dry_run_shows_the_records_and_changes_nothing
+    many_are_decided_on_only_where_it_is_confirmed
+    a_bulk_is_bounded_and_tells_that_there_is_more
+    a_record_that_does_not_fit_is_told_of_and_holds_up_no_other
+}
+
+const BECAUSE: [&str; 4] = ["--actor", "ada", "--reason", "the outage of 3 May"];
+
+fn ask_again<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [&["ask-again-all", "--call", "charge"], arguments, &BECAUSE].concat()
+}
+
+fn state_of(bench: &Bench, tenant: &str, key: &str) -> Value {
+    bench.json(&["inspect", tenant, "pay", key])["state"].clone()
+}
+
+fn a_dry_run_shows_the_records_and_changes_nothing(bench: &Bench) {
+    bench.parked("acme", "key-1");
+    bench.parked("globex", "key-2");
+    bench.unknown("acme", "key-3");
+    let shown = bench.json(&ask_again(&["--dry-run", "--tenant", "globex"]));
+    let keys: Vec<_> = shown["records"].as_array().unwrap().iter().map(|record| &record["key"]).collect();
+    assert_eq!(keys, ["key-2"]);
+    assert_eq!((&shown["dry_run"], &shown["more"]), (&true.into(), &false.into()));
+    let shown = bench.done(&ask_again(&["--dry-run"])).out;
+    assert!(shown.trim_end().ends_with("It would be these 2 records. Nothing was changed."), "{shown}");
+    assert!(shown.contains("key-1") && shown.contains("key-2") && !shown.contains("key-3"), "{shown}");
+    assert_eq!(bench.listed(&["--state", "parked"]).len(), 2);
+}
+
+fn many_are_decided_on_only_where_it_is_confirmed(bench: &Bench) {
+    for number in 0..3 {
+        bench.parked("acme", &format!("key-{number}"));
+    }
+    bench.parked("globex", "key-other");
+    let said = bench.admin(&ask_again(&["--tenant", "acme", "--json"]));
+    assert_eq!((said.code, said.error()["code"].as_str()), (4, Some("ADMIN_UNCONFIRMED")));
+    assert_eq!(bench.listed(&["--state", "parked"]).len(), 4);
+    // Not both: which one it was would be a guess.
+    assert_eq!(bench.admin(&ask_again(&["--yes", "--dry-run"])).code, 2);
+
+    assert_eq!(bench.json(&ask_again(&["--tenant", "acme", "--yes"]))["decided"], 3);
+    assert_eq!(bench.listed(&["--state", "parked"]), [("key-other".to_owned(), "parked".to_owned())]);
+    let verdict = ["resolve-all", "--call", "charge", "--as", "completed", "--status", "201", "--yes"];
+    assert_eq!(bench.json(&[&verdict[..], &BECAUSE].concat())["decided"], 1);
+    assert_eq!(bench.json(&["inspect", "globex", "pay", "key-other"])["status"], "completed");
+    let row = &bench.json(&["inspect", "globex", "pay", "key-other"])["audit"][0];
+    assert_eq!((&row["actor"], &row["reason"]), (&"ada".into(), &BECAUSE[3].into()));
+}
+
+fn a_bulk_is_bounded_and_tells_that_there_is_more(bench: &Bench) {
+    for number in 0..5 {
+        bench.parked("acme", &format!("key-{number}"));
+    }
+    assert_eq!(bench.json(&ask_again(&["--dry-run", "--limit", "2"]))["more"], true);
+    assert_eq!(bench.json(&ask_again(&["--yes", "--limit", "2"]))["decided"], 2);
+    assert_eq!(bench.listed(&["--state", "parked"]).len(), 3);
+    assert_eq!(bench.json(&ask_again(&["--yes"]))["decided"], 3);
+    assert_eq!(bench.json(&ask_again(&["--yes"]))["decided"], 0);
+}
+
+fn a_record_that_does_not_fit_is_told_of_and_holds_up_no_other(bench: &Bench) {
+    bench.parked("acme", "key-1");
+    bench.parked("acme", "key-2");
+    // In the second one the mail is open too, of which this verdict says nothing.
+    bench.parked_with_both_calls_open("acme", "key-both");
+    let verdict = ["resolve-all", "--call", "charge", "--as", "resume", "--applied", "charge=7", "--yes", "--json"];
+    let said = bench.admin(&[&verdict[..], &BECAUSE].concat());
+    assert_eq!((said.code, said.error()["code"].as_str()), (5, Some("ADMIN_SOME_REFUSED")));
+    let told = said.json();
+    assert_eq!(told["decided"], 2);
+    assert_eq!(told["refused"][0]["key"], "key-both");
+    assert_eq!(told["refused"][0]["code"], "RESOLVE_CALL_LEFT_OPEN");
+    assert_eq!(state_of(bench, "acme", "key-both"), "parked");
+    assert_eq!(state_of(bench, "acme", "key-1"), Value::Null);
+}
