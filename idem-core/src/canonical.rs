@@ -26,6 +26,7 @@ pub use attribute::{
     uppercase, us, verbatim,
 };
 pub use collection::MapKey;
+pub(crate) use collection::quoted;
 pub(crate) use number::write_bare;
 pub use shape::{Shape, Shapes};
 pub(crate) use text::{copy_plain, is_plain};
@@ -94,7 +95,7 @@ impl Sink for Vec<u8> {
     label = "cannot be part of a command hash like this",
     note = "a struct or enum of yours: add `#[derive(Canonical)]` to it; its fields carry their own attributes",
     note = "a type of `chrono`, `time`, `jiff`, `uuid` or `serde_json`: switch on the feature of that name",
-    note = "`uppercase`, `lowercase`, `trim` and `verbatim` are for text, `decimal(..)` for `Decimal`, `timestamp(..)` for instants, `unordered` for lists, `digest` for bytes; all but the last two reach into `Option`, `Vec`, `Box` and maps",
+    note = "`uppercase`, `lowercase`, `trim` and `verbatim` are for text, `decimal(..)` for `Decimal`, `timestamp(..)` for instants, `unordered` for lists, `digest` for bytes; all reach into `Option`, `Box` and maps, and all but `unordered` into lists",
     note = "attributes are named as the types they are: `decimal<2>` is `decimal(scale = 2)`, `timestamp<ms>` is `timestamp(precision = \"ms\")`, `none` is no attribute",
     note = "not part of what the client asks for (trace ids, clocks, secrets such as `SecretString`): `#[idem(exclude)]`"
 )]

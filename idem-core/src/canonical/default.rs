@@ -1,11 +1,11 @@
 //! `#[idem(default = …)]`: which values may stand for an absent member, and when a member equals its default.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::attribute::{Elementwise, digest, unordered};
+use super::attribute::{Elementwise, unordered};
 use super::compare::same_text;
 use super::{Canonical, Sink};
 
@@ -13,7 +13,7 @@ use super::{Canonical, Sink};
 #[diagnostic::on_unimplemented(
     message = "this cannot be the default of `{Self}` (attributes: `{A}`)",
     label = "does not take this default",
-    note = "text takes a string literal, an integer or `bool` its own literal, a list `[]`, a type of yours its own value",
+    note = "text takes a string literal, a number or `bool` its own literal, what is empty `[]`, any other type a value of its own",
     note = "a `Decimal` takes a default together with `decimal(scale = N)`: `#[idem(decimal(scale = 2), default = \"0.00\")]`"
 )]
 pub trait AcceptsDefault<D: ?Sized, A = super::none>: Canonical<A> {
@@ -34,7 +34,7 @@ pub trait AcceptsDefault<D: ?Sized, A = super::none>: Canonical<A> {
 )]
 pub trait Single<A = super::none> {}
 
-/// `default = []`.
+/// `default = []`: the empty list, set or map.
 #[derive(Debug)]
 pub struct EmptyList;
 
@@ -49,13 +49,29 @@ pub struct DecimalLiteral {
     pub scale: u32,
 }
 
-impl AcceptsDefault<bool> for bool {
-    fn write_default<S: Sink + ?Sized>(default: &bool, sink: &mut S) {
-        default.write(sink);
-    }
+/// Types whose default is a value of their own.
+macro_rules! own_values {
+    ($([$($generics:tt)*] $ty:ty as $attributes:ty;)*) => {$(
+        impl<$($generics)*> $crate::canonical::default::AcceptsDefault<$ty, $attributes> for $ty
+        where
+            $ty: $crate::canonical::Canonical<$attributes>,
+        {
+            fn write_default<S: $crate::canonical::Sink + ?Sized>(default: &$ty, sink: &mut S) {
+                <$ty as $crate::canonical::Canonical<$attributes>>::write(default, sink);
+            }
+        }
+
+        impl<$($generics)*> $crate::canonical::default::Single<$attributes> for $ty {}
+    )*};
 }
 
-impl Single for bool {}
+pub(super) use own_values;
+
+own_values! {
+    [] bool as super::none;
+    [T, A: Elementwise, const N: usize] [T; N] as A;
+    [T, A, const N: usize] [T; N] as unordered<A>;
+}
 
 impl<A, D, T: AcceptsDefault<D, A> + Single<A>> AcceptsDefault<D, A> for Option<T> {
     fn write_default<S: Sink + ?Sized>(default: &D, sink: &mut S) {
@@ -86,11 +102,34 @@ macro_rules! lists {
 lists! {
     [T, A: Elementwise] Vec<T> as A;
     [T, A] Vec<T> as unordered<A>;
-    [] Vec<u8> as digest;
     [T, A: Elementwise] VecDeque<T> as A;
     [T, A] VecDeque<T> as unordered<A>;
     [T, A: Elementwise] BTreeSet<T> as A;
     [T, A: Elementwise, H] HashSet<T, H> as A;
+    [K, V, A: Elementwise] BTreeMap<K, V> as A;
+    [K, V, A] BTreeMap<K, V> as unordered<A>;
+    [K, V, A: Elementwise, H] HashMap<K, V, H> as A;
+    [K, V, A, H] HashMap<K, V, H> as unordered<A>;
+}
+
+macro_rules! slices {
+    ($([$($generics:tt)*] $attributes:ty;)*) => {$(
+        impl<T, $($generics)*> AcceptsDefault<EmptyList, $attributes> for [T]
+        where
+            [T]: Canonical<$attributes>,
+        {
+            fn write_default<S: Sink + ?Sized>(_: &EmptyList, sink: &mut S) {
+                <[T] as Canonical<$attributes>>::write(&[], sink);
+            }
+        }
+
+        impl<T, $($generics)*> Single<$attributes> for [T] {}
+    )*};
+}
+
+slices! {
+    [A: Elementwise] A;
+    [A] unordered<A>;
 }
 
 macro_rules! forward {
