@@ -60,7 +60,7 @@
 /// | `tag` without `content`, on an enum with unit or newtype variants | `not denied here` whatever the type says: serde passes over what it does not know beside a unit variant's tag, and what a newtype variant holds says for itself; write `Cash {}` for `Cash` |
 /// | `untagged` with newtype variants | `not denied here`: what they hold says for itself |
 /// | `skip`, `skip_deserializing` on a hashed field | `(not deserialized)`: right where your code fills it in, from the path or a header |
-/// | `untagged` | `(untagged)`: the first variant that fits is taken |
+/// | `untagged` | `(untagged 1)`, `(untagged 2)`, …: the first variant that fits is taken, so their order in the source counts, and so does all that decides what fits. Of that, the contract does not show the width of an integer |
 /// | `other` on a variant | `(any other)`: every name that is not known is this one command |
 ///
 /// `default` needs no word: absent and given at its default are one value for the handler too.

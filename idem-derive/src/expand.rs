@@ -186,7 +186,7 @@ fn object_parts(fields: &[Field<'_>], projection: Projection<'_>) -> TokenStream
                 }
                 None => quote_spanned!(span=> __parts.member::<#attributes, #ty>(#name, #get);),
             };
-            let wire = field.wire.map(|(wire, _)| wire_note(wire));
+            let wire = field.wire.map(|(wire, _)| wire_note(wire, 0));
             let member = quote!(#wire #member);
             match field.until().map(Literal::u32_unsuffixed) {
                 Some(until) => quote! {
@@ -222,11 +222,18 @@ fn marks(fields: &[Field<'_>]) -> TokenStream {
 
 fn one_of_parts(variants: &[Variant<'_>]) -> TokenStream {
     let is_only = variants.len() == 1;
-    let mut variants: Vec<_> = variants.iter().collect();
-    variants.sort_by(|a, b| a.name.encode_utf16().cmp(b.name.encode_utf16()));
+    let mut untagged = 0;
+    let mut variants: Vec<_> = variants
+        .iter()
+        .map(|variant| {
+            untagged += u32::from(variant.wire == Some(Wire::Untagged));
+            (variant, variant.wire.map(|wire| wire_note(wire, untagged)))
+        })
+        .collect();
+    variants.sort_by(|(a, _), (b, _)| a.name.encode_utf16().cmp(b.name.encode_utf16()));
     variants
         .into_iter()
-        .map(|variant| {
+        .map(|(variant, wire)| {
             let ident = variant.ident;
             let name = json_string(&variant.name);
             let projection = Projection::Variant(variant, is_only);
@@ -243,7 +250,6 @@ fn one_of_parts(variants: &[Variant<'_>]) -> TokenStream {
             };
             let argument = if parts.is_empty() { quote!(_) } else { quote!(__parts) };
             let other = (!is_only).then(|| quote!(_ => false,));
-            let wire = variant.wire.map(wire_note);
             quote! {
                 #wire
                 __parts.variant(
@@ -260,12 +266,13 @@ fn one_of_parts(variants: &[Variant<'_>]) -> TokenStream {
         .collect()
 }
 
-/// Names how the next part comes in.
-fn wire_note(wire: Wire) -> TokenStream {
+/// Names how the next part comes in. The place is an untagged variant's among them, in the order of the source.
+fn wire_note(wire: Wire, place: u32) -> TokenStream {
+    let place = Literal::u32_unsuffixed(place);
     let wire = match wire {
         Wire::NotDeserialized => quote!(NotDeserialized),
         Wire::Flattened => quote!(Flattened),
-        Wire::Untagged => quote!(Untagged),
+        Wire::Untagged => quote!(Untagged(#place)),
         Wire::AnyOther => quote!(AnyOther),
     };
     quote!(__parts.wire(_idem::Wire::#wire);)

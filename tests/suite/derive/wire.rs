@@ -72,8 +72,8 @@ fn variants_that_come_in_another_way_are_named() {
     assert_eq!(
         body::<Pay>(),
         "denied\n\ncommand: object\n  method: one of\n    Card: object\n      card (flattened): map from text to text\n    \
-         Cash\n    Unknown (any other)\n  to: one of\n    Firm (untagged): text\n    \
-         Person (untagged): object\n      name: text\n"
+         Cash\n    Unknown (any other)\n  to: one of\n    Firm (untagged 2): text\n    \
+         Person (untagged 1): object\n      name: text\n"
     );
 }
 
