@@ -27,6 +27,7 @@ pub use attribute::{
 };
 pub use collection::MapKey;
 pub(crate) use collection::quoted;
+pub use default::{empty_list, numeric};
 pub(crate) use number::write_bare;
 pub use shape::{Shape, Shapes};
 pub(crate) use text::{copy_plain, is_plain};
@@ -148,7 +149,7 @@ pub mod __private {
     pub use super::composite::{
         Composite, Object, OneOf, Parts, Tuple, Variant, shape, shape_at, write, write_value_at,
     };
-    pub use super::default::{AcceptsDefault, DecimalLiteral, EmptyList, Single};
+    pub use super::default::{AcceptsDefault, DecimalLiteral, Single, empty_list, numeric};
     pub use super::forward::mark;
     pub use super::shape::Wire;
     pub use super::{Canonical, Shape, Shapes, Sink};
@@ -156,6 +157,6 @@ pub mod __private {
     pub use core::marker::Sized;
     pub use core::ops::FnOnce;
     pub use core::option::Option::{self, None, Some};
-    pub use core::primitive::{bool, str, u32};
+    pub use core::primitive::{bool, char, str, u32};
     pub use std::borrow::Cow;
 }

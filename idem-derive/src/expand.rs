@@ -2,16 +2,18 @@
 
 mod bounds;
 mod command;
+mod default;
 mod key;
 mod newtype;
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericParam, Generics, parse_quote};
 
 use self::bounds::bounds;
-use crate::attr::{DefaultValue, Wire, decimal_literal};
+use self::default::{default, default_type};
+use crate::attr::Wire;
 use crate::model::{Body, Derive, Field, Input, Shape, Variant};
 
 pub(crate) fn expand(input: &Input<'_>) -> TokenStream {
@@ -318,33 +320,6 @@ fn attributes_of_each(field: &Field<'_>) -> TokenStream {
         [] => quote!(_idem::none),
         [rule] => rule.clone(),
         rules => quote!((#(#rules),*)),
-    }
-}
-
-fn default(field: &Field<'_>) -> Option<TokenStream> {
-    let default = field.attrs.default.as_ref()?.value.as_ref()?;
-    if field.attrs.decimal.is_some() {
-        let (negative, mantissa, scale) = decimal_literal(default)?;
-        let mantissa = Literal::u128_unsuffixed(mantissa);
-        let scale = Literal::u32_unsuffixed(scale);
-        return Some(quote! {
-            _idem::DecimalLiteral { negative: #negative, mantissa: #mantissa, scale: #scale }
-        });
-    }
-    Some(match default {
-        DefaultValue::EmptyList(span) => quote_spanned!(generated(*span)=> _idem::EmptyList),
-        DefaultValue::Literal(literal) => literal.to_token_stream(),
-        DefaultValue::Expr(expr) => expr.to_token_stream(),
-    })
-}
-
-/// The type of what stands after `default =`, where it is one of idem's own: a field that does not take it says why. Of
-/// others the compiler says what the field takes.
-fn default_type(field: &Field<'_>) -> TokenStream {
-    match field.attrs.default.as_ref().and_then(|given| given.value.as_ref()) {
-        _ if field.attrs.decimal.is_some() => quote!(_idem::DecimalLiteral),
-        Some(DefaultValue::EmptyList(_)) => quote!(_idem::EmptyList),
-        _ => quote!(_),
     }
 }
 

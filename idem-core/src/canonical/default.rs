@@ -11,7 +11,7 @@ use super::{Canonical, Sink};
 
 /// `D`, as written after `default =`, may stand for an absent value of this type.
 #[diagnostic::on_unimplemented(
-    message = "this cannot be the default of `{Self}` (attributes: `{A}`)",
+    message = "`{D}` cannot be the default of `{Self}` (attributes: `{A}`)",
     label = "does not take this default",
     note = "text takes a string literal, a number or `bool` its own literal, what is empty `[]`, any other type a value of its own",
     note = "a `Decimal` takes a default together with `decimal(scale = N)`: `#[idem(decimal(scale = 2), default = \"0.00\")]`"
@@ -34,9 +34,15 @@ pub trait AcceptsDefault<D: ?Sized, A = super::none>: Canonical<A> {
 )]
 pub trait Single<A = super::none> {}
 
-/// `default = []`: the empty list, set or map.
+/// `default = []`: the empty list, set or map. Named as a compile error is to read.
+#[allow(non_camel_case_types)]
 #[derive(Debug)]
-pub struct EmptyList;
+pub struct empty_list;
+
+/// `default = 5`: a number literal, of the type that the field asks for. Named as a compile error is to read.
+#[allow(non_camel_case_types)]
+#[derive(Debug)]
+pub struct numeric<T>(pub T);
 
 /// A decimal default, read from the attribute when the macro expands.
 #[derive(Debug)]
@@ -67,6 +73,24 @@ macro_rules! own_values {
 
 pub(super) use own_values;
 
+/// Types whose default is a number as well.
+macro_rules! numbers {
+    ($($number:ty as $attributes:ty;)*) => {$(
+        impl $crate::canonical::default::AcceptsDefault<$crate::canonical::default::numeric<$number>, $attributes>
+            for $number
+        {
+            fn write_default<S: $crate::canonical::Sink + ?Sized>(
+                default: &$crate::canonical::default::numeric<$number>,
+                sink: &mut S,
+            ) {
+                <$number as $crate::canonical::Canonical<$attributes>>::write(&default.0, sink);
+            }
+        }
+    )*};
+}
+
+pub(super) use numbers;
+
 own_values! {
     [] bool as super::none;
     [T, A: Elementwise, const N: usize] [T; N] as A;
@@ -86,11 +110,11 @@ impl<A, D, T: AcceptsDefault<D, A> + Single<A>> AcceptsDefault<D, A> for Option<
 
 macro_rules! lists {
     ($([$($generics:tt)*] $list:ty as $attributes:ty;)*) => {$(
-        impl<$($generics)*> AcceptsDefault<EmptyList, $attributes> for $list
+        impl<$($generics)*> AcceptsDefault<empty_list, $attributes> for $list
         where
             $list: Canonical<$attributes> + Default,
         {
-            fn write_default<S: Sink + ?Sized>(_: &EmptyList, sink: &mut S) {
+            fn write_default<S: Sink + ?Sized>(_: &empty_list, sink: &mut S) {
                 <$list as Canonical<$attributes>>::write(&<$list>::default(), sink);
             }
         }
@@ -114,11 +138,11 @@ lists! {
 
 macro_rules! slices {
     ($([$($generics:tt)*] $attributes:ty;)*) => {$(
-        impl<T, $($generics)*> AcceptsDefault<EmptyList, $attributes> for [T]
+        impl<T, $($generics)*> AcceptsDefault<empty_list, $attributes> for [T]
         where
             [T]: Canonical<$attributes>,
         {
-            fn write_default<S: Sink + ?Sized>(_: &EmptyList, sink: &mut S) {
+            fn write_default<S: Sink + ?Sized>(_: &empty_list, sink: &mut S) {
                 <[T] as Canonical<$attributes>>::write(&[], sink);
             }
         }

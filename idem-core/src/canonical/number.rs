@@ -7,7 +7,7 @@ use std::num::NonZero;
 
 use short::Short;
 
-use super::default::own_values;
+use super::default::{numbers, own_values};
 use super::{Canonical, MapKey, Shape, Shapes, Sink};
 
 macro_rules! integer {
@@ -48,6 +48,7 @@ macro_rules! integer {
 macro_rules! integers {
     ($($unsigned:ident $signed:ident),*) => {$(
         integer!($signed, |n: $signed| (n < 0, n.unsigned_abs() as u128), {});
+        numbers!($unsigned as super::none; $signed as super::none;);
         integer!(NonZero<$unsigned>, |n: NonZero<$unsigned>| (false, n.get() as u128), {});
         integer!(NonZero<$signed>, |n: NonZero<$signed>| (n.get() < 0, n.get().unsigned_abs() as u128), {});
     )*};

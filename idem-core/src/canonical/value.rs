@@ -2,12 +2,17 @@
 
 #[cfg(feature = "float")]
 mod float {
-    use crate::canonical::default::own_values;
+    use crate::canonical::default::{numbers, own_values};
     use crate::canonical::{Canonical, Shape, Shapes, Sink, float};
 
     own_values! {
         [] f32 as float;
         [] f64 as float;
+    }
+
+    numbers! {
+        f32 as float;
+        f64 as float;
     }
 
     impl Canonical<float> for f64 {

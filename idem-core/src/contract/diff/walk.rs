@@ -59,7 +59,7 @@ pub(super) struct Walk<'c> {
     old: Labels<'c>,
     new: Labels<'c>,
     /// What is being compared further up: types that hold themselves end here.
-    open: Vec<(*const Shape, *const Shape)>,
+    open: Vec<(*const Shape, *const Shape, Option<Within>)>,
     within: Option<Within>,
     pairs: Vec<Pair<'c>>,
 }
@@ -96,11 +96,11 @@ impl<'c> Walk<'c> {
 
     fn shapes(&mut self, path: &str, old: &'c Shape, new: &'c Shape) {
         let (old, new) = (self.old.resolve(old), self.new.resolve(new));
-        let both: (*const Shape, *const Shape) = (old, new);
-        if self.open.contains(&both) {
+        let here: (*const Shape, *const Shape, _) = (old, new, self.within);
+        if self.open.contains(&here) {
             return;
         }
-        self.open.push(both);
+        self.open.push(here);
         match (old, new) {
             (Shape::Optional(old), Shape::Optional(new)) => {
                 let nullable = is_nullable(self.new.resolve(new));

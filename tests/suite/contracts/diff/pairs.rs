@@ -161,6 +161,13 @@ pairs! {
         { struct Command { a: Kind }
           #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { First(Vec<Letter>), Rest(Vec<String>) }
           #[derive(Deserialize, Canonical)] enum Letter { A, B } };
+    recursion_through_an_untagged_variant:
+        { struct Command { a: Tree }
+          #[derive(Deserialize, Canonical)] struct Tree { x: u8, next: Option<Kind> }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { A(Box<Tree>), B { x: u8, z: u8 } } } =>
+        { struct Command { a: Tree }
+          #[derive(Deserialize, Canonical)] struct Tree { x: u8, next: Option<Kind>, z: Option<u8> }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { A(Box<Tree>), B { x: u8, z: u8 } } };
     untagged_unit_made_optional:
         { struct Command { a: Kind }
           #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { Nothing, A(u8) } } =>
