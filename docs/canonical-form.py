@@ -33,6 +33,9 @@ import unicodedata
 
 FORM = "idem/1"
 
+if hasattr(sys, "set_int_max_str_digits"):
+    sys.set_int_max_str_digits(0)    # numbers of JSON, and their exponents, have no end
+
 
 class Unknown(Exception):
     """This interpreter is too old for the text."""
@@ -135,6 +138,15 @@ def ecmascript(number):
     return ("-" if number < 0 else "") + plain
 
 
+def beyond_doubles(literal):
+    """The significant digits, and the exponent of the last of them, which has no end."""
+    number, _, exponent = literal.lower().partition("e")
+    whole, _, fraction = number.lstrip("-").partition(".")
+    digits = (whole + fraction).rstrip("0")
+    exponent = int(exponent or 0) + len(whole) - len(digits)
+    return ("-" if literal.startswith("-") else "") + digits.lstrip("0") + f"e{exponent}"
+
+
 class JsonNumber(str):
     """A number of a JSON text that is not an integer, as it was written."""
 
@@ -147,10 +159,7 @@ def json_number(literal):
     except OverflowError:
         double = float("inf")
     if abs(double) == float("inf"):
-        sign, digits, exponent = decimal.Decimal(literal).as_tuple()
-        digits = "".join(map(str, digits))
-        exponent += len(digits) - len(digits.rstrip("0"))
-        return ("-" if sign else "") + digits.strip("0") + f"e{exponent}"
+        return beyond_doubles(str(literal))
     if double == int(double) and abs(double) < 2 ** 64:
         return str(int(double))
     return ecmascript(double)
@@ -214,7 +223,8 @@ def date(year, month, day):
 
 
 def time(hour, minute, second, nanos):
-    return f"{hour:02d}:{minute:02d}:{second + nanos // 10**9:02d}.{nanos % 10**9:09d}"
+    leap = second == 59 and nanos >= 10**9
+    return f"{hour:02d}:{minute:02d}:{second + leap:02d}.{nanos - leap * 10**9:09d}"
 
 
 def civil(days):

@@ -26,6 +26,8 @@ pub use attribute::{
     uppercase, us, verbatim,
 };
 pub use collection::MapKey;
+pub(crate) use collection::quoted;
+pub use default::{empty_list, numeric};
 pub(crate) use number::write_bare;
 pub use shape::{Shape, Shapes};
 pub(crate) use text::{copy_plain, is_plain};
@@ -94,7 +96,7 @@ impl Sink for Vec<u8> {
     label = "cannot be part of a command hash like this",
     note = "a struct or enum of yours: add `#[derive(Canonical)]` to it; its fields carry their own attributes",
     note = "a type of `chrono`, `time`, `jiff`, `uuid` or `serde_json`: switch on the feature of that name",
-    note = "`uppercase`, `lowercase`, `trim` and `verbatim` are for text, `decimal(..)` for `Decimal`, `timestamp(..)` for instants, `unordered` for lists, `digest` for bytes; all but the last two reach into `Option`, `Vec`, `Box` and maps",
+    note = "`uppercase`, `lowercase`, `trim` and `verbatim` are for text, `decimal(..)` for `Decimal`, `timestamp(..)` for instants, `unordered` for lists, `digest` for bytes; all reach into `Option`, `Box` and maps, and all but `unordered` into lists",
     note = "attributes are named as the types they are: `decimal<2>` is `decimal(scale = 2)`, `timestamp<ms>` is `timestamp(precision = \"ms\")`, `none` is no attribute",
     note = "not part of what the client asks for (trace ids, clocks, secrets such as `SecretString`): `#[idem(exclude)]`"
 )]
@@ -147,7 +149,7 @@ pub mod __private {
     pub use super::composite::{
         Composite, Object, OneOf, Parts, Tuple, Variant, shape, shape_at, write, write_value_at,
     };
-    pub use super::default::{AcceptsDefault, DecimalLiteral, EmptyList, Single};
+    pub use super::default::{AcceptsDefault, DecimalLiteral, Single, empty_list, numeric};
     pub use super::forward::mark;
     pub use super::shape::Wire;
     pub use super::{Canonical, Shape, Shapes, Sink};
@@ -155,6 +157,6 @@ pub mod __private {
     pub use core::marker::Sized;
     pub use core::ops::FnOnce;
     pub use core::option::Option::{self, None, Some};
-    pub use core::primitive::{bool, str, u32};
+    pub use core::primitive::{bool, char, str, u32};
     pub use std::borrow::Cow;
 }

@@ -19,8 +19,10 @@ use crate::hash::{CommandHash, FORM, Verdict};
 ///
 /// ```
 /// use idem_core::{IdempotentCommand, Verdict};
+/// use serde::Deserialize;
 ///
-/// #[derive(IdempotentCommand)]
+/// #[derive(Deserialize, IdempotentCommand)]
+/// #[serde(deny_unknown_fields)]
 /// #[idem(operation = "create_payment", version = 1)]
 /// struct CreatePayment {
 ///     account_id: String,

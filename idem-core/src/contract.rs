@@ -23,14 +23,17 @@ use crate::hash::FORM;
 ///
 /// ```
 /// use idem_core::{Canonical, IdempotentCommand, contract};
+/// use serde::Deserialize;
 ///
-/// #[derive(Canonical)]
+/// #[derive(Canonical, Deserialize)]
+/// #[serde(deny_unknown_fields)]
 /// struct Item {
 ///     sku: String,
 ///     quantity: u32,
 /// }
 ///
-/// #[derive(IdempotentCommand)]
+/// #[derive(Deserialize, IdempotentCommand)]
+/// #[serde(deny_unknown_fields)]
 /// #[idem(operation = "place_order", version = 1)]
 /// struct PlaceOrder {
 ///     items: Vec<Item>,
@@ -48,12 +51,12 @@ use crate::hash::FORM;
 /// operation: place_order
 /// version: 1
 /// form: idem/1
-/// unknown fields: not denied here
+/// unknown fields: denied
 ///
 /// command: object
 ///   channel?: text = "web"
 ///   currency: text(uppercase)
-///   items: list of object
+///   items: list of object(unknown fields denied)
 ///     quantity: integer
 ///     sku: text
 ///   trace_id: not hashed

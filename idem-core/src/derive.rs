@@ -3,13 +3,16 @@
 /// Derives [`IdempotentCommand`](trait@crate::IdempotentCommand), and [`Canonical`](trait@crate::Canonical) with it.
 ///
 /// ```
-/// use idem_core::IdempotentCommand;
+/// use idem_core::{IdempotentCommand, exact};
 /// use rust_decimal::Decimal;
+/// use serde::Deserialize;
 ///
-/// #[derive(IdempotentCommand)]
+/// #[derive(Deserialize, IdempotentCommand)]
+/// #[serde(deny_unknown_fields)]
 /// #[idem(operation = "create_payment", version = 1)]
 /// struct CreatePayment {
 ///     account_id: String,
+///     #[serde(deserialize_with = "exact::decimal")]
 ///     #[idem(decimal(scale = 2))]
 ///     amount: Decimal,
 ///     #[idem(trim, uppercase)]
@@ -42,7 +45,7 @@
 /// | `previous = Old` | the frozen struct of the version before, see [versions](#versions) |
 /// | `oldest = N` | the oldest version that is still compared with |
 /// | `writes = N` | new records are written in the lowest version from N on that can say the command |
-/// | `allow_empty` | there is nothing to hash, on purpose |
+/// | `allow_empty` | there is nothing to hash, on purpose. Fields that are markers (`PhantomData`) are told by that name: behind an alias, see in the contract that something is left |
 /// | `rename_all = "…"` | the case of canonical names, as in `snake_case`: of the fields of a struct, the variants of an enum |
 /// | `bound = "…"` | what stands behind `where` in the implementations, in the place of the [bounds](#generics) that the derive finds |
 /// | `crate = path` | where idem-core is, for crates that re-export it |
@@ -60,8 +63,9 @@
 /// | `tag` without `content`, on an enum with unit or newtype variants | `not denied here` whatever the type says: serde passes over what it does not know beside a unit variant's tag, and what a newtype variant holds says for itself; write `Cash {}` for `Cash` |
 /// | `untagged` with newtype variants | `not denied here`: what they hold says for itself |
 /// | `skip`, `skip_deserializing` on a hashed field | `(not deserialized)`: right where your code fills it in, from the path or a header |
-/// | `untagged` | `(untagged)`: the first variant that fits is taken |
+/// | `untagged` | `(untagged 1)`, `(untagged 2)`, …: the first variant that fits is taken, so their order in the source counts, and so does all that decides what fits. Of that, the contract does not show the width of an integer |
 /// | `other` on a variant | `(any other)`: every name that is not known is this one command |
+/// | `deserialize_with`, `with` on a field; `from`, `try_from` on a type inside | nothing of the code that they name: as a `Deserialize` of your own, it may read two requests as one value, which is then one command. Have it refuse what it cannot tell apart, as [`exact`](crate::exact) does, and take a change of it for a change of the contract |
 ///
 /// `default` needs no word: absent and given at its default are one value for the handler too.
 ///
@@ -73,12 +77,12 @@
 /// | `until = N` | a field that has gone: version N still hashes it, later ones do not |
 /// | `decimal(scale = N)` | a `Decimal` with at least N places; never rounded, so 10.005 stays another amount than 10.00 |
 /// | `decimal(scale = N, round = "half_even")` | rounds first (or `"half_up"`, away from zero): only where the API itself takes the rounded amounts for one |
-/// | `default = D` | absent, `None` and D are one: text, a number, `true`, `[]`, or a value of the field's own type |
+/// | `default = D` | absent, `None` and D are one: text, a number, `true`, `[]` for an empty list, set or map, or else a value of the field's own type |
 /// | `uppercase`, `lowercase` | ASCII letters in one case |
 /// | `trim` | ASCII white space at both ends does not count |
 /// | `verbatim` | text as sent, without NFC: opaque tokens |
-/// | `unordered` | a list whose order does not count; doubles do |
-/// | `digest` | bytes as `"sha256:HEX"` of them: large blobs |
+/// | `unordered` | a list whose order does not count; doubles do. A list in it keeps its order |
+/// | `digest` | bytes as `"sha256:HEX"` of them: large blobs, also each of a list |
 /// | `timestamp(precision = "ms")` | an instant cut to `"s"`, `"ms"` or `"us"`, towards the past |
 /// | `float` | a float as ECMAScript writes it (feature `float`); without, floats are refused |
 /// | `with = "path"` | a rule of your own, for types of other crates too: see [`Elementwise`](crate::canonical::Elementwise) |
@@ -146,14 +150,17 @@
 ///
 /// ```
 /// use idem_core::{IdempotentCommand, Verdict};
+/// use serde::Deserialize;
 ///
-/// #[derive(IdempotentCommand)]
+/// #[derive(Deserialize, IdempotentCommand)]
+/// #[serde(deny_unknown_fields)]
 /// #[idem(operation = "create_payment", version = 1)]
 /// struct CreatePaymentV1 {
 ///     merchant_ref: String,
 /// }
 ///
-/// #[derive(IdempotentCommand)]
+/// #[derive(Deserialize, IdempotentCommand)]
+/// #[serde(deny_unknown_fields)]
 /// #[idem(operation = "create_payment", version = 2, previous = CreatePaymentV1)]
 /// struct CreatePayment {
 ///     merchant_reference: String,
@@ -190,8 +197,9 @@
 /// may have a `previous` of its own. For a rolling deploy, the first release with version 2 says `writes = 1`: it
 /// understands both, and what it writes is understood by the one before.
 ///
-/// Attributes reach through `Option`, `Vec`, `Box`, references, map values, newtypes and type aliases. One that means
-/// nothing on the field's type is a compile error:
+/// Attributes reach through `Option`, `Vec`, `Box`, references, map values, newtypes and type aliases; `unordered`, which
+/// is for the first list that it meets, through all but `Vec`. One that means nothing on the field's type is a compile
+/// error:
 ///
 /// ```compile_fail,E0277
 /// # use idem_core::IdempotentCommand;
@@ -212,18 +220,21 @@ pub use idem_derive::IdempotentCommand;
 ///
 /// ```
 /// use idem_core::{Canonical, IdempotentCommand};
+/// use serde::Deserialize;
 ///
-/// #[derive(Canonical)]
+/// #[derive(Canonical, Deserialize)]
 /// struct Iban(String);
 ///
-/// #[derive(Canonical)]
+/// #[derive(Canonical, Deserialize)]
+/// #[serde(rename_all = "snake_case", deny_unknown_fields)]
 /// #[idem(rename_all = "snake_case")]
 /// enum Method {
 ///     Cash,
 ///     BankTransfer { iban: Iban },
 /// }
 ///
-/// #[derive(IdempotentCommand)]
+/// #[derive(Deserialize, IdempotentCommand)]
+/// #[serde(deny_unknown_fields)]
 /// #[idem(operation = "pay", version = 1)]
 /// struct Pay {
 ///     #[idem(default = Method::Cash)]

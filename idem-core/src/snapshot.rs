@@ -5,7 +5,7 @@ mod file;
 mod page;
 mod place;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -30,12 +30,14 @@ use crate::command::IdempotentCommand;
 ///
 /// Samples may be added. One that is taken away or edited is a drift too: give a new value a new label. What no sample
 /// shows could drift unseen, so the test fails with a list of it: each `Option` both ways, each variant, an element of
-/// each list and map, a value that differs from each default.
+/// each list and map, a value that differs from each default; by the rules of each older version that is kept as well.
 ///
 /// ```
 /// use idem_core::{IdempotentCommand, assert_contract};
+/// use serde::Deserialize;
 ///
-/// #[derive(IdempotentCommand)]
+/// #[derive(Deserialize, IdempotentCommand)]
+/// #[serde(deny_unknown_fields)]
 /// #[idem(operation = "create_payment", version = 1)]
 /// struct CreatePayment {
 ///     account_id: String,
@@ -120,17 +122,24 @@ fn under_own_settings(place: &Place, run: impl FnOnce()) -> Option<String> {
     Some(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "insta failed".to_owned()))
 }
 
-fn uncovered<C: IdempotentCommand>(samples: &[(&str, &C)]) -> Option<String> {
-    let preimages: Vec<_> = samples.iter().filter_map(|(_, sample)| sample.preimage_at(C::VERSION)).collect();
-    let uncovered = C::contract().uncovered(preimages.iter().map(String::as_str));
-    let told = || {
-        format!(
-            "no sample of `{}` shows\n  {}\nWhat no sample shows can drift unseen: add samples, under new labels.",
-            C::OPERATION,
-            uncovered.join("\n  ")
-        )
-    };
-    (!uncovered.is_empty()).then(told)
+/// What no sample shows of the present version, then of each older one that the command keeps, where it shows less.
+fn uncovered<C: IdempotentCommand>(samples: &[(&str, &C)]) -> Vec<String> {
+    let (mut findings, mut known) = (Vec::new(), HashSet::new());
+    for version in (C::OLDEST..=C::VERSION).rev().filter(|version| C::keeps(*version)) {
+        let Some(contract) = C::contract_at(version) else { continue };
+        let preimages: Vec<_> = samples.iter().filter_map(|(_, sample)| sample.preimage_at(version)).collect();
+        let mut uncovered = contract.uncovered(preimages.iter().map(String::as_str));
+        uncovered.retain(|part| known.insert(part.clone()));
+        if !uncovered.is_empty() {
+            let old = if version < C::VERSION { format!(" by the rules of version {version}") } else { String::new() };
+            findings.push(format!(
+                "no sample of `{}` shows{old}\n  {}\nWhat no sample shows can drift unseen: add samples, under new labels.",
+                C::OPERATION,
+                uncovered.join("\n  ")
+            ));
+        }
+    }
+    findings
 }
 
 /// Two tests that write one file would take turns in overwriting it.

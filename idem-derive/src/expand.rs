@@ -2,16 +2,18 @@
 
 mod bounds;
 mod command;
+mod default;
 mod key;
 mod newtype;
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericParam, Generics, parse_quote};
 
 use self::bounds::bounds;
-use crate::attr::{DefaultValue, Wire, decimal_literal};
+use self::default::{default, default_type};
+use crate::attr::Wire;
 use crate::model::{Body, Derive, Field, Input, Shape, Variant};
 
 pub(crate) fn expand(input: &Input<'_>) -> TokenStream {
@@ -186,7 +188,7 @@ fn object_parts(fields: &[Field<'_>], projection: Projection<'_>) -> TokenStream
                 }
                 None => quote_spanned!(span=> __parts.member::<#attributes, #ty>(#name, #get);),
             };
-            let wire = field.wire.map(|(wire, _)| wire_note(wire));
+            let wire = field.wire.map(|(wire, _)| wire_note(wire, 0));
             let member = quote!(#wire #member);
             match field.until().map(Literal::u32_unsuffixed) {
                 Some(until) => quote! {
@@ -222,11 +224,18 @@ fn marks(fields: &[Field<'_>]) -> TokenStream {
 
 fn one_of_parts(variants: &[Variant<'_>]) -> TokenStream {
     let is_only = variants.len() == 1;
-    let mut variants: Vec<_> = variants.iter().collect();
-    variants.sort_by(|a, b| a.name.encode_utf16().cmp(b.name.encode_utf16()));
+    let mut untagged = 0;
+    let mut variants: Vec<_> = variants
+        .iter()
+        .map(|variant| {
+            untagged += u32::from(variant.wire == Some(Wire::Untagged));
+            (variant, variant.wire.map(|wire| wire_note(wire, untagged)))
+        })
+        .collect();
+    variants.sort_by(|(a, _), (b, _)| a.name.encode_utf16().cmp(b.name.encode_utf16()));
     variants
         .into_iter()
-        .map(|variant| {
+        .map(|(variant, wire)| {
             let ident = variant.ident;
             let name = json_string(&variant.name);
             let projection = Projection::Variant(variant, is_only);
@@ -243,7 +252,6 @@ fn one_of_parts(variants: &[Variant<'_>]) -> TokenStream {
             };
             let argument = if parts.is_empty() { quote!(_) } else { quote!(__parts) };
             let other = (!is_only).then(|| quote!(_ => false,));
-            let wire = variant.wire.map(wire_note);
             quote! {
                 #wire
                 __parts.variant(
@@ -260,12 +268,13 @@ fn one_of_parts(variants: &[Variant<'_>]) -> TokenStream {
         .collect()
 }
 
-/// Names how the next part comes in.
-fn wire_note(wire: Wire) -> TokenStream {
+/// Names how the next part comes in. The place is an untagged variant's among them, in the order of the source.
+fn wire_note(wire: Wire, place: u32) -> TokenStream {
+    let place = Literal::u32_unsuffixed(place);
     let wire = match wire {
         Wire::NotDeserialized => quote!(NotDeserialized),
         Wire::Flattened => quote!(Flattened),
-        Wire::Untagged => quote!(Untagged),
+        Wire::Untagged => quote!(Untagged(#place)),
         Wire::AnyOther => quote!(AnyOther),
     };
     quote!(__parts.wire(_idem::Wire::#wire);)
@@ -311,33 +320,6 @@ fn attributes_of_each(field: &Field<'_>) -> TokenStream {
         [] => quote!(_idem::none),
         [rule] => rule.clone(),
         rules => quote!((#(#rules),*)),
-    }
-}
-
-fn default(field: &Field<'_>) -> Option<TokenStream> {
-    let default = field.attrs.default.as_ref()?.value.as_ref()?;
-    if field.attrs.decimal.is_some() {
-        let (negative, mantissa, scale) = decimal_literal(default)?;
-        let mantissa = Literal::u128_unsuffixed(mantissa);
-        let scale = Literal::u32_unsuffixed(scale);
-        return Some(quote! {
-            _idem::DecimalLiteral { negative: #negative, mantissa: #mantissa, scale: #scale }
-        });
-    }
-    Some(match default {
-        DefaultValue::EmptyList(span) => quote_spanned!(generated(*span)=> _idem::EmptyList),
-        DefaultValue::Literal(literal) => literal.to_token_stream(),
-        DefaultValue::Expr(expr) => expr.to_token_stream(),
-    })
-}
-
-/// The type of what stands after `default =`, where it is one of idem's own: a field that does not take it says why. Of
-/// others the compiler says what the field takes.
-fn default_type(field: &Field<'_>) -> TokenStream {
-    match field.attrs.default.as_ref().and_then(|given| given.value.as_ref()) {
-        _ if field.attrs.decimal.is_some() => quote!(_idem::DecimalLiteral),
-        Some(DefaultValue::EmptyList(_)) => quote!(_idem::EmptyList),
-        _ => quote!(_),
     }
 }
 

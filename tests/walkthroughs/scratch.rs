@@ -205,6 +205,7 @@ edition = "2024"
 [dev-dependencies]
 idem-core = {{ path = "{}", features = ["snapshot"] }}
 rust_decimal = {{ version = "1", default-features = false, features = ["std"] }}
+serde = {{ version = "1", features = ["derive"] }}
 
 [lints.rust]
 dead_code = "allow"

@@ -85,7 +85,7 @@ fn difference(old: &str, new: &str) -> String {
 }
 
 #[test]
-fn a_contract_whose_test_is_gone_is_told_of() {
+fn a_contract_whose_test_is_gone_or_that_waits_for_review_is_told_of() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("orphans");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
@@ -104,4 +104,15 @@ fn a_contract_whose_test_is_gone_is_told_of() {
     assert!(!output.status.success(), "{told}");
     assert!(told.contains("gone.v1.snap") && !told.contains("asked.v1.snap"), "{told}");
     assert!(run(&["asked.v1.snap", "gone.v1.snap"]).status.success());
+    // What waits for a review fails too, and git does not show it.
+    for name in ["asked.v1.snap.new", ".inline.rs.pending-snap"] {
+        fs::write(folder.join(name), "").unwrap();
+        let output = run(&["asked.v1.snap", "gone.v1.snap"]);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && told.contains(&format!("nobody has looked at {}", folder.join(name).display())),
+            "{told}"
+        );
+        fs::remove_file(folder.join(name)).unwrap();
+    }
 }

@@ -84,7 +84,8 @@ impl Precision for us {
 #[derive(Debug)]
 pub enum float {}
 
-/// `#[idem(unordered)]`: a list whose order does not count. Sorted by the elements' text; doubles stay.
+/// `#[idem(unordered)]`: a list whose order does not count. Sorted by the elements' text; doubles stay. A list in the
+/// list keeps its order, and lists that are values of a map lose theirs.
 #[derive(Debug)]
 pub struct unordered<A = none>(std::marker::PhantomData<A>);
 
@@ -92,7 +93,7 @@ pub struct unordered<A = none>(std::marker::PhantomData<A>);
 #[derive(Debug)]
 pub enum digest {}
 
-/// Attributes that containers hand on to each element. Attributes of the container itself do not implement it.
+/// Attributes that lists and sets hand on to each element. `unordered`, which is a list's own, does not implement it.
 ///
 /// A rule of your own, for `#[idem(with = "path")]`, is a type with this mark and an implementation of
 /// [`Canonical`](super::Canonical) under it for each type that it is for. The type may be another crate's, and the rule
@@ -143,6 +144,7 @@ impl Elementwise for trim {}
 impl Elementwise for (trim, uppercase) {}
 impl Elementwise for (trim, lowercase) {}
 impl Elementwise for verbatim {}
+impl Elementwise for digest {}
 impl<const SCALE: u32, R> Elementwise for decimal<SCALE, R> {}
 impl Elementwise for float {}
 impl<P> Elementwise for timestamp<P> {}

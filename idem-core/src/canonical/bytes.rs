@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sha2::{Digest, Sha256};
 
 use super::attribute::digest;
+use super::default::own_values;
 use super::{Canonical, MapKey, Shape, Shapes, Sink};
 
 macro_rules! digests {
@@ -42,14 +43,14 @@ fn put_hex<S: Sink + ?Sized>(bytes: &[u8], sink: &mut S) {
 }
 
 /// Text on the stack: addresses and ids are short, and ASCII.
-struct Ascii {
-    text: [u8; 40],
+struct Ascii<const ROOM: usize = 40> {
+    text: [u8; ROOM],
     len: usize,
 }
 
-impl Ascii {
+impl<const ROOM: usize> Ascii<ROOM> {
     fn new() -> Self {
-        Self { text: [0; 40], len: 0 }
+        Self { text: [0; ROOM], len: 0 }
     }
 
     fn as_str(&self) -> &str {
@@ -57,10 +58,28 @@ impl Ascii {
     }
 }
 
-impl Sink for Ascii {
+impl<const ROOM: usize> Sink for Ascii<ROOM> {
     fn put(&mut self, bytes: &[u8]) {
         self.text[self.len..self.len + bytes.len()].copy_from_slice(bytes);
         self.len += bytes.len();
+    }
+}
+
+/// Up to 64 bytes, as digests and keys are, need no allocation.
+impl<const N: usize> MapKey for [u8; N] {
+    fn class() -> Cow<'static, str> {
+        "bytes".into()
+    }
+
+    fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
+        if N > 64 {
+            let mut text = Vec::with_capacity(2 * N);
+            put_hex(self, &mut text);
+            return read(std::str::from_utf8(&text).expect("hex digits are ASCII"));
+        }
+        let mut text = Ascii::<128>::new();
+        put_hex(self, &mut text);
+        read(text.as_str())
     }
 }
 
@@ -85,13 +104,15 @@ macro_rules! plain {
             }
         }
 
+        own_values!([] $ty as crate::canonical::none;);
+
         impl MapKey for $ty {
             fn class() -> Cow<'static, str> {
                 <Self as Plain>::CLASS.into()
             }
 
             fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
-                let mut text = Ascii::new();
+                let mut text: Ascii = Ascii::new();
                 Plain::put(self, &mut text);
                 read(text.as_str())
             }
@@ -145,7 +166,7 @@ mod uuid {
 
     use uuid::Uuid;
 
-    use super::{Ascii, Plain, put_hex};
+    use super::{Ascii, Plain, own_values, put_hex};
     use crate::canonical::{Canonical, MapKey, Shape, Shapes, Sink};
 
     plain!(Uuid);

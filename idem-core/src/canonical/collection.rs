@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::attribute::{Elementwise, unordered};
 use super::compare::compare_text;
+use super::default::own_values;
 use super::text::{VERBATIM, write_text};
 use super::{Canonical, Shape, Shapes, Sink};
 
@@ -40,10 +41,10 @@ use super::{Canonical, Shape, Shapes, Sink};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the key of a map in a command",
     label = "has no text of its own to be a member's name",
-    note = "keys are text, `char`, integers, decimals, ids, addresses, dates, newtypes of these, and enums of unit variants"
+    note = "keys are text, `char`, integers, decimals, ids, addresses, instants, dates, times, durations, `[u8; N]`, newtypes of these, and enums of unit variants"
 )]
 pub trait MapKey {
-    /// What the contract calls such a key: `text`, `integer`, `name(card,cash)`. Never with ` to ` in it.
+    /// What the contract calls such a key: `text`, `integer`, `name(card,cash)`.
     fn class() -> Cow<'static, str>;
 
     /// Lends the key's text.
@@ -147,40 +148,58 @@ impl<A: Elementwise, T: Canonical<A>, H> Canonical<A> for HashSet<T, H> {
     }
 }
 
-impl<A: Elementwise, K: MapKey, V: Canonical<A>> Canonical<A> for BTreeMap<K, V> {
-    fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
-        write_map(|| self.iter(), sink);
-    }
+macro_rules! maps {
+    ($([$($generics:tt)*] $attributes:ty;)*) => {$(
+        impl<$($generics)*, K: MapKey, V: Canonical<$attributes>> Canonical<$attributes> for BTreeMap<K, V> {
+            fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+                write_map(|| self.iter(), sink);
+            }
 
-    fn shape(shapes: &mut Shapes) -> Shape {
-        Shape::Map { key: K::class(), value: Box::new(V::shape(shapes)) }
-    }
+            fn shape(shapes: &mut Shapes) -> Shape {
+                Shape::Map { key: K::class(), value: Box::new(V::shape(shapes)) }
+            }
+        }
+
+        impl<$($generics)*, K: MapKey, V: Canonical<$attributes>, H> Canonical<$attributes> for HashMap<K, V, H> {
+            fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+                match self.len() <= FEW {
+                    true => write_few_entries(self.iter(), sink),
+                    false => write_sorted_entries(self.iter(), sink),
+                }
+            }
+
+            fn shape(shapes: &mut Shapes) -> Shape {
+                <BTreeMap<K, V> as Canonical<$attributes>>::shape(shapes)
+            }
+        }
+    )*};
 }
 
-impl<A: Elementwise, K: MapKey, V: Canonical<A>, H> Canonical<A> for HashMap<K, V, H> {
-    fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
-        if self.len() <= FEW { write_few_entries(self.iter(), sink) } else { write_sorted_entries(self.iter(), sink) }
-    }
-
-    fn shape(shapes: &mut Shapes) -> Shape {
-        Shape::Map { key: K::class(), value: Box::new(V::shape(shapes)) }
-    }
+maps! {
+    [A: Elementwise] A;
+    [A] unordered<A>;
 }
 
 /// The class of a key that is one of these names.
 pub fn class_of_names(names: &[&str]) -> Cow<'static, str> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let word = |name: &&str| {
-        if !name.is_empty() && name.chars().all(is_word) {
-            return (*name).to_owned();
-        }
-        let units = name.encode_utf16().map(|unit| match char::from_u32(unit.into()) {
-            Some(c) if is_word(c) => c.to_string(),
-            _ => format!("\\u{unit:04x}"),
-        });
-        format!("\"{}\"", String::from_iter(units))
+    let word = |name: &&str| match !name.is_empty() && name.chars().all(is_of_word) {
+        true => (*name).to_owned(),
+        false => quoted(name),
     };
     format!("name({})", names.iter().map(word).collect::<Vec<_>>().join(",")).into()
+}
+
+/// A JSON string in which all but the characters of words is escaped, so that it can stand among anything.
+pub(crate) fn quoted(text: &str) -> String {
+    let units = text.encode_utf16().map(|unit| match char::from_u32(unit.into()) {
+        Some(c) if is_of_word(c) => c.to_string(),
+        _ => format!("\\u{unit:04x}"),
+    });
+    format!("\"{}\"", String::from_iter(units))
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
 /// Writes `[…]`.
@@ -334,6 +353,8 @@ macro_rules! tuples {
                 Shape::Tuple(vec![$($name::shape(shapes)),*])
             }
         }
+
+        own_values!([$($name),*] ($($name,)*) as super::none;);
     };
 }
 

@@ -1,19 +1,19 @@
 //! `#[idem(default = …)]`: which values may stand for an absent member, and when a member equals its default.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::attribute::{Elementwise, digest, unordered};
+use super::attribute::{Elementwise, unordered};
 use super::compare::same_text;
 use super::{Canonical, Sink};
 
 /// `D`, as written after `default =`, may stand for an absent value of this type.
 #[diagnostic::on_unimplemented(
-    message = "this cannot be the default of `{Self}` (attributes: `{A}`)",
+    message = "`{D}` cannot be the default of `{Self}` (attributes: `{A}`)",
     label = "does not take this default",
-    note = "text takes a string literal, an integer or `bool` its own literal, a list `[]`, a type of yours its own value",
+    note = "text takes a string literal, a number or `bool` its own literal, what is empty `[]`, any other type a value of its own",
     note = "a `Decimal` takes a default together with `decimal(scale = N)`: `#[idem(decimal(scale = 2), default = \"0.00\")]`"
 )]
 pub trait AcceptsDefault<D: ?Sized, A = super::none>: Canonical<A> {
@@ -34,9 +34,15 @@ pub trait AcceptsDefault<D: ?Sized, A = super::none>: Canonical<A> {
 )]
 pub trait Single<A = super::none> {}
 
-/// `default = []`.
+/// `default = []`: the empty list, set or map. Named as a compile error is to read.
+#[allow(non_camel_case_types)]
 #[derive(Debug)]
-pub struct EmptyList;
+pub struct empty_list;
+
+/// `default = 5`: a number literal, of the type that the field asks for. Named as a compile error is to read.
+#[allow(non_camel_case_types)]
+#[derive(Debug)]
+pub struct numeric<T>(pub T);
 
 /// A decimal default, read from the attribute when the macro expands.
 #[derive(Debug)]
@@ -49,13 +55,47 @@ pub struct DecimalLiteral {
     pub scale: u32,
 }
 
-impl AcceptsDefault<bool> for bool {
-    fn write_default<S: Sink + ?Sized>(default: &bool, sink: &mut S) {
-        default.write(sink);
-    }
+/// Types whose default is a value of their own.
+macro_rules! own_values {
+    ($([$($generics:tt)*] $ty:ty as $attributes:ty;)*) => {$(
+        impl<$($generics)*> $crate::canonical::default::AcceptsDefault<$ty, $attributes> for $ty
+        where
+            $ty: $crate::canonical::Canonical<$attributes>,
+        {
+            fn write_default<S: $crate::canonical::Sink + ?Sized>(default: &$ty, sink: &mut S) {
+                <$ty as $crate::canonical::Canonical<$attributes>>::write(default, sink);
+            }
+        }
+
+        impl<$($generics)*> $crate::canonical::default::Single<$attributes> for $ty {}
+    )*};
 }
 
-impl Single for bool {}
+pub(super) use own_values;
+
+/// Types whose default is a number as well.
+macro_rules! numbers {
+    ($($number:ty as $attributes:ty;)*) => {$(
+        impl $crate::canonical::default::AcceptsDefault<$crate::canonical::default::numeric<$number>, $attributes>
+            for $number
+        {
+            fn write_default<S: $crate::canonical::Sink + ?Sized>(
+                default: &$crate::canonical::default::numeric<$number>,
+                sink: &mut S,
+            ) {
+                <$number as $crate::canonical::Canonical<$attributes>>::write(&default.0, sink);
+            }
+        }
+    )*};
+}
+
+pub(super) use numbers;
+
+own_values! {
+    [] bool as super::none;
+    [T, A: Elementwise, const N: usize] [T; N] as A;
+    [T, A, const N: usize] [T; N] as unordered<A>;
+}
 
 impl<A, D, T: AcceptsDefault<D, A> + Single<A>> AcceptsDefault<D, A> for Option<T> {
     fn write_default<S: Sink + ?Sized>(default: &D, sink: &mut S) {
@@ -70,11 +110,11 @@ impl<A, D, T: AcceptsDefault<D, A> + Single<A>> AcceptsDefault<D, A> for Option<
 
 macro_rules! lists {
     ($([$($generics:tt)*] $list:ty as $attributes:ty;)*) => {$(
-        impl<$($generics)*> AcceptsDefault<EmptyList, $attributes> for $list
+        impl<$($generics)*> AcceptsDefault<empty_list, $attributes> for $list
         where
             $list: Canonical<$attributes> + Default,
         {
-            fn write_default<S: Sink + ?Sized>(_: &EmptyList, sink: &mut S) {
+            fn write_default<S: Sink + ?Sized>(_: &empty_list, sink: &mut S) {
                 <$list as Canonical<$attributes>>::write(&<$list>::default(), sink);
             }
         }
@@ -86,11 +126,34 @@ macro_rules! lists {
 lists! {
     [T, A: Elementwise] Vec<T> as A;
     [T, A] Vec<T> as unordered<A>;
-    [] Vec<u8> as digest;
     [T, A: Elementwise] VecDeque<T> as A;
     [T, A] VecDeque<T> as unordered<A>;
     [T, A: Elementwise] BTreeSet<T> as A;
     [T, A: Elementwise, H] HashSet<T, H> as A;
+    [K, V, A: Elementwise] BTreeMap<K, V> as A;
+    [K, V, A] BTreeMap<K, V> as unordered<A>;
+    [K, V, A: Elementwise, H] HashMap<K, V, H> as A;
+    [K, V, A, H] HashMap<K, V, H> as unordered<A>;
+}
+
+macro_rules! slices {
+    ($([$($generics:tt)*] $attributes:ty;)*) => {$(
+        impl<T, $($generics)*> AcceptsDefault<empty_list, $attributes> for [T]
+        where
+            [T]: Canonical<$attributes>,
+        {
+            fn write_default<S: Sink + ?Sized>(_: &empty_list, sink: &mut S) {
+                <[T] as Canonical<$attributes>>::write(&[], sink);
+            }
+        }
+
+        impl<T, $($generics)*> Single<$attributes> for [T] {}
+    )*};
+}
+
+slices! {
+    [A: Elementwise] A;
+    [A] unordered<A>;
 }
 
 macro_rules! forward {

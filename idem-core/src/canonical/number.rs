@@ -7,7 +7,7 @@ use std::num::NonZero;
 
 use short::Short;
 
-use super::default::{AcceptsDefault, Single};
+use super::default::{numbers, own_values};
 use super::{Canonical, MapKey, Shape, Shapes, Sink};
 
 macro_rules! integer {
@@ -41,19 +41,14 @@ macro_rules! integer {
             }
         }
 
-        impl AcceptsDefault<$int> for $int {
-            fn write_default<S: Sink + ?Sized>(default: &$int, sink: &mut S) {
-                default.write(sink);
-            }
-        }
-
-        impl Single for $int {}
+        own_values!([] $int as super::none;);
     };
 }
 
 macro_rules! integers {
     ($($unsigned:ident $signed:ident),*) => {$(
         integer!($signed, |n: $signed| (n < 0, n.unsigned_abs() as u128), {});
+        numbers!($unsigned as super::none; $signed as super::none;);
         integer!(NonZero<$unsigned>, |n: NonZero<$unsigned>| (false, n.get() as u128), {});
         integer!(NonZero<$signed>, |n: NonZero<$signed>| (n.get() < 0, n.get().unsigned_abs() as u128), {});
     )*};
@@ -91,6 +86,17 @@ pub(super) fn write_decimal<S: Sink + ?Sized>(negative: bool, mantissa: u128, sc
         Some(text) => text.write(sink),
         None => sink.put(Digits::decimal(negative, mantissa, scale, places).as_bytes()),
     }
+}
+
+/// Lends what [`write_decimal`] writes, without the quotes.
+pub(super) fn with_decimal<R>(
+    negative: bool,
+    mantissa: u128,
+    scale: u32,
+    places: u32,
+    read: impl FnOnce(&str) -> R,
+) -> R {
+    read(Digits::decimal(negative, mantissa, scale, places).as_str().trim_matches('"'))
 }
 
 fn write_hex<'a, S: Sink + ?Sized>(bytes: impl Iterator<Item = &'a u8>, sink: &mut S) {
@@ -255,7 +261,7 @@ mod rust_decimal {
 
     use ::rust_decimal::Decimal;
 
-    use super::{Digits, write_decimal};
+    use super::{with_decimal, write_decimal};
     use crate::canonical::attribute::{half_even, half_up};
     use crate::canonical::default::{AcceptsDefault, DecimalLiteral, Single};
     use crate::canonical::{Canonical, MapKey, Shape, Shapes, Sink, decimal, none};
@@ -282,8 +288,7 @@ mod rust_decimal {
         }
 
         fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
-            let text = Digits::decimal(self.is_sign_negative(), magnitude(self), self.scale(), 0);
-            read(text.as_str().trim_matches('"'))
+            with_decimal(self.is_sign_negative(), magnitude(self), self.scale(), 0, read)
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a type's canonical text looks like, as data: the body of a contract.
 
-use std::any::type_name;
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -103,28 +103,29 @@ pub enum Wire {
     NotDeserialized,
     /// `#[serde(flatten)]`: its members come in among those of the whole.
     Flattened,
-    /// `#[serde(untagged)]`: the first variant that fits is taken, and what does not fit it is left.
-    Untagged,
+    /// `#[serde(untagged)]`: the first variant that fits is taken, and what does not fit it is left. Counts from 1 in the
+    /// order in which they are tried, that of the source.
+    Untagged(u32),
     /// `#[serde(other)]`: stands for every name that is not known.
     AnyOther,
 }
 
 impl Wire {
-    const ALL: [Self; 4] = [Self::NotDeserialized, Self::Flattened, Self::Untagged, Self::AnyOther];
-
     /// What the contract's text says.
-    pub fn note(self) -> &'static str {
+    pub fn note(self) -> Cow<'static, str> {
         match self {
-            Self::NotDeserialized => "not deserialized",
-            Self::Flattened => "flattened",
-            Self::Untagged => "untagged",
-            Self::AnyOther => "any other",
+            Self::NotDeserialized => "not deserialized".into(),
+            Self::Flattened => "flattened".into(),
+            Self::Untagged(place) => format!("untagged {place}").into(),
+            Self::AnyOther => "any other".into(),
         }
     }
 
     /// Reads a [`note`](Self::note).
     pub(crate) fn noted(note: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|wire| wire.note() == note)
+        let place = note.strip_prefix("untagged ").and_then(|place| place.parse().ok());
+        let known = [Self::NotDeserialized, Self::Flattened, Self::AnyOther].into_iter();
+        known.chain(place.map(Self::Untagged)).find(|wire| wire.note() == note)
     }
 }
 
@@ -161,8 +162,8 @@ impl Shape {
 /// Collects the shapes of one contract and sees which types appear again.
 #[derive(Debug, Default)]
 pub struct Shapes {
-    /// By the names of the type and its attributes, which never reach the contract's text.
-    seen: HashMap<(&'static str, &'static str), Seen>,
+    /// By the type and its attributes. Not by their names, of which two types can have the same.
+    seen: HashMap<(TypeId, TypeId), Seen>,
     count: u32,
 }
 
@@ -185,7 +186,7 @@ impl Shapes {
     /// Describes a type with parts in full where it appears first, by number where it appears again.
     #[doc(hidden)]
     pub fn composite<T: ?Sized, A>(&mut self, shape: impl FnOnce(&mut Self) -> Shape) -> Shape {
-        let key = (type_name::<T>(), type_name::<A>());
+        let key = (typeid::of::<T>(), typeid::of::<A>());
         if let Some(seen) = self.seen.get_mut(&key) {
             seen.again = true;
             return Shape::Again(seen.label);
@@ -197,7 +198,7 @@ impl Shapes {
     /// Describes a newtype: its inner shape, under a number only where the type holds itself.
     #[doc(hidden)]
     pub fn newtype<T: ?Sized, A>(&mut self, shape: impl FnOnce(&mut Self) -> Shape) -> Shape {
-        let key = (type_name::<T>(), type_name::<A>());
+        let key = (typeid::of::<T>(), typeid::of::<A>());
         let shape = self.composite::<T, A>(shape);
         match shape {
             Shape::Named { shape, .. } if !self.seen[&key].again => {
@@ -208,7 +209,7 @@ impl Shapes {
         }
     }
 
-    fn enter(&mut self, key: (&'static str, &'static str)) -> u32 {
+    fn enter(&mut self, key: (TypeId, TypeId)) -> u32 {
         self.count += 1;
         self.seen.insert(key, Seen { label: self.count, again: false });
         self.count

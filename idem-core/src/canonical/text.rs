@@ -9,7 +9,7 @@ pub(crate) use plain::{copy_plain, is_plain};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::compare::same_text;
-use super::default::{AcceptsDefault, Single};
+use super::default::{AcceptsDefault, Single, own_values};
 use super::unicode16::is_unassigned;
 use super::{Canonical, MapKey, Shape, Shapes, Sink, lowercase, none, trim, uppercase, verbatim};
 
@@ -234,6 +234,19 @@ macro_rules! texts {
 
         impl Single<$attributes> for str {}
         impl Single<$attributes> for String {}
+
+        /// A text of one character.
+        impl Canonical<$attributes> for char {
+            fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+                write_text(self.encode_utf8(&mut [0; 4]), $rules, sink);
+            }
+
+            fn shape(shapes: &mut Shapes) -> Shape {
+                <str as Canonical<$attributes>>::shape(shapes)
+            }
+        }
+
+        own_values!([] char as $attributes;);
     )*};
 }
 
@@ -259,24 +272,6 @@ fn is_same(text: &str, default: &str, rules: Rules) -> bool {
     }
     same_text(|sink| write_text(a, rules, sink), |sink| write_text(b, rules, sink))
 }
-
-impl Canonical for char {
-    fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
-        write_text(self.encode_utf8(&mut [0; 4]), PLAIN, sink);
-    }
-
-    fn shape(_: &mut Shapes) -> Shape {
-        Shape::leaf("text")
-    }
-}
-
-impl AcceptsDefault<char> for char {
-    fn write_default<S: Sink + ?Sized>(default: &char, sink: &mut S) {
-        default.write(sink);
-    }
-}
-
-impl Single for char {}
 
 impl MapKey for str {
     fn class() -> Cow<'static, str> {

@@ -1,10 +1,12 @@
 //! Instants, dates and durations.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::attribute::{Precision, ms, s, timestamp, us};
-use super::number::write_decimal;
-use super::{Canonical, Shape, Shapes, Sink, none};
+use super::default::own_values;
+use super::number::{with_decimal, write_decimal};
+use super::{Canonical, MapKey, Shape, Shapes, Sink, none};
 
 /// A moment on the time line: seconds since 1970 and nanoseconds within the second, a second of them more in a leap
 /// second.
@@ -40,7 +42,7 @@ impl Instant {
     }
 
     /// Always nine digits, so that a later precision changes no text.
-    fn write<S: Sink + ?Sized>(self, sink: &mut S) {
+    fn text(self) -> Text {
         let of_day = self.seconds.rem_euclid(DAY) as u32;
         let time = Time {
             hour: (of_day / 3600) as u8,
@@ -53,7 +55,7 @@ impl Instant {
         text.push(b'T');
         text.time(time);
         text.push(b'Z');
-        text.put_into(sink);
+        text
     }
 }
 
@@ -110,18 +112,19 @@ impl Text {
         self.padded(date.day.into(), 2);
     }
 
+    /// A leap second is second 60. Nanoseconds of a second second elsewhere, which only chrono can say, keep the second
+    /// and have a tenth digit: the second after it would be another time of the same text.
     fn time(&mut self, time: Time) {
-        let second = u32::from(time.second) + time.nanos / NANOS;
+        let leap = u32::from(time.second == 59 && time.nanos >= NANOS);
         self.padded(time.hour.into(), 2);
         self.push(b':');
         self.padded(time.minute.into(), 2);
         self.push(b':');
-        self.padded(second.into(), 2);
+        self.padded((u32::from(time.second) + leap).into(), 2);
         self.push(b'.');
-        self.padded((time.nanos % NANOS).into(), 9);
+        self.padded((time.nanos - leap * NANOS).into(), 9);
     }
 
-    #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
     fn as_str(&self) -> &str {
         std::str::from_utf8(&self.text[1..self.len]).expect("digits, signs and colons are ASCII")
     }
@@ -138,7 +141,7 @@ macro_rules! instants {
         impl<$($generics)*> Canonical<none> for $ty {
             fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
                 let instant: fn(&Self) -> Instant = $instant;
-                instant(self).write(sink);
+                instant(self).text().put_into(sink);
             }
 
             fn shape(_: &mut Shapes) -> Shape {
@@ -146,6 +149,18 @@ macro_rules! instants {
             }
         }
 
+        impl<$($generics)*> MapKey for $ty {
+            fn class() -> Cow<'static, str> {
+                "instant".into()
+            }
+
+            fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
+                let instant: fn(&Self) -> Instant = $instant;
+                read(instant(self).text().as_str())
+            }
+        }
+
+        own_values!([$($generics)*] $ty as none;);
         instants!(@cut [$($generics)*] $ty => $instant; s);
         instants!(@cut [$($generics)*] $ty => $instant; ms);
         instants!(@cut [$($generics)*] $ty => $instant; us);
@@ -154,18 +169,17 @@ macro_rules! instants {
         impl<$($generics)*> Canonical<timestamp<$precision>> for $ty {
             fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
                 let instant: fn(&Self) -> Instant = $instant;
-                instant(self).cut::<$precision>().write(sink);
+                instant(self).cut::<$precision>().text().put_into(sink);
             }
 
             fn shape(_: &mut Shapes) -> Shape {
                 Shape::leaf("instant").with_rule(<$precision as Precision>::RULE)
             }
         }
+
+        own_values!([$($generics)*] $ty as timestamp<$precision>;);
     };
 }
-
-#[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
-mod foreign; // here because its code uses the macro above
 
 instants! {
     [] SystemTime => |time| match time.duration_since(UNIX_EPOCH) {
@@ -180,14 +194,41 @@ instants! {
 }
 
 /// Decimal seconds.
-impl Canonical for Duration {
-    fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
-        write_decimal(false, self.as_nanos(), 9, 0, sink);
-    }
+macro_rules! durations {
+    ($($ty:ty => $nanos:expr;)*) => {$(
+        impl Canonical for $ty {
+            fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
+                let nanos: fn(&Self) -> (bool, u128) = $nanos;
+                let (negative, nanos) = nanos(self);
+                write_decimal(negative, nanos, 9, 0, sink);
+            }
 
-    fn shape(_: &mut Shapes) -> Shape {
-        Shape::leaf("duration")
-    }
+            fn shape(_: &mut Shapes) -> Shape {
+                Shape::leaf("duration")
+            }
+        }
+
+        impl MapKey for $ty {
+            fn class() -> Cow<'static, str> {
+                "duration".into()
+            }
+
+            fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
+                let nanos: fn(&Self) -> (bool, u128) = $nanos;
+                let (negative, nanos) = nanos(self);
+                with_decimal(negative, nanos, 9, 0, read)
+            }
+        }
+
+        own_values!([] $ty as none;);
+    )*};
+}
+
+#[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
+mod foreign; // here because its code uses the macros above
+
+durations! {
+    Duration => |duration| (false, duration.as_nanos());
 }
 
 const NANOS: u32 = 1_000_000_000;

@@ -2,7 +2,18 @@
 
 #[cfg(feature = "float")]
 mod float {
+    use crate::canonical::default::{numbers, own_values};
     use crate::canonical::{Canonical, Shape, Shapes, Sink, float};
+
+    own_values! {
+        [] f32 as float;
+        [] f64 as float;
+    }
+
+    numbers! {
+        f32 as float;
+        f64 as float;
+    }
 
     impl Canonical<float> for f64 {
         fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
@@ -34,7 +45,10 @@ mod json {
     use serde_json::{Number, Value};
 
     use crate::canonical::collection::{write_array, write_map};
-    use crate::canonical::{Canonical, MapKey, Shape, Shapes, Sink};
+    use crate::canonical::default::own_values;
+    use crate::canonical::{Canonical, MapKey, Shape, Shapes, Sink, none};
+
+    own_values!([] Value as none;);
 
     impl Canonical for Value {
         const NULLABLE: bool = true;
@@ -88,14 +102,36 @@ mod json {
         let (negative, number) = number.strip_prefix('-').map_or((false, number), |number| (true, number));
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let digits = format!("{whole}{fraction}");
-        let significant = digits.trim_start_matches('0').trim_end_matches('0');
-        let dropped = digits.len() - digits.trim_end_matches('0').len();
-        let exponent: i128 = exponent.trim_start_matches('+').parse().unwrap_or(i128::MAX / 2);
-        let exponent = exponent + dropped as i128 - fraction.len() as i128;
+        let significant = digits.trim_end_matches('0');
+        let moved = (digits.len() - significant.len()) as i128 - fraction.len() as i128;
         if negative {
             sink.put(b"-");
         }
-        sink.put(significant.as_bytes());
-        sink.put(format!("e{exponent}").as_bytes());
+        sink.put(significant.trim_start_matches('0').as_bytes());
+        sink.put(b"e");
+        match exponent.parse::<i64>() {
+            Ok(exponent) => sink.put((i128::from(exponent) + moved).to_string().as_bytes()),
+            Err(_) => write_sum(exponent, moved, sink),
+        }
+    }
+
+    /// Adds to digits of any number, since the exponent of a JSON number has no end. They say more than any `moved` can
+    /// take away: below zero, they would be the exponent of a number that is zero as a double.
+    fn write_sum<S: Sink + ?Sized>(digits: &str, moved: i128, sink: &mut S) {
+        let mut carry = moved;
+        let mut sum = Vec::with_capacity(digits.len() + 1);
+        for digit in digits.bytes().rev().filter(u8::is_ascii_digit) {
+            let place = carry + i128::from(digit - b'0');
+            sum.push(b'0' + place.rem_euclid(10) as u8);
+            carry = place.div_euclid(10);
+        }
+        while carry > 0 {
+            sum.push(b'0' + (carry % 10) as u8);
+            carry /= 10;
+        }
+        let zeros = sum.iter().rev().take_while(|digit| **digit == b'0').count();
+        sum.truncate(sum.len() - zeros);
+        sum.reverse();
+        sink.put(&sum);
     }
 }

@@ -19,8 +19,10 @@ impl Contract {
     ///
     /// ```
     /// use idem_core::{IdempotentCommand, contract};
+    /// use serde::Deserialize;
     ///
-    /// #[derive(IdempotentCommand)]
+    /// #[derive(Deserialize, IdempotentCommand)]
+    /// #[serde(deny_unknown_fields)]
     /// #[idem(operation = "open_account", version = 1)]
     /// struct OpenAccount {
     ///     holder: String,

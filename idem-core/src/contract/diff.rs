@@ -105,7 +105,7 @@ impl Contract {
         let told = pairs.iter().flat_map(|pair| {
             Rule::ALL.iter().filter_map(|rule| {
                 let (was, is) = rule.sees(&pair.parts)?;
-                Some(Change { member: pair.path.clone(), rule, was, is })
+                Some(Change { member: pair.path.clone(), rule: rule.within(pair.within), was, is })
             })
         });
         told.collect()

@@ -4,7 +4,7 @@ use std::iter::Peekable;
 use std::str::Lines;
 
 use super::Contract;
-use super::text::{INDENT, MAGIC, NOT_HASHED, UNKNOWN_DENIED, own_shape};
+use super::text::{INDENT, MAGIC, NOT_HASHED, UNKNOWN_DENIED, is_class, is_key, is_rule, own_shape};
 use crate::canonical::shape::{Member, Shape, Variant, Wire};
 
 /// Reads what a [`Contract`] displays as.
@@ -111,8 +111,8 @@ impl<'t> Parser<'t> {
         }
         if let Some(map) = line.strip_prefix("map from ") {
             let (key, value) = map.split_once(" to ").ok_or_else(|| self.error("a map is `map from … to …`"))?;
-            let value = Box::new(self.shape_alone(value, depth)?);
-            return Ok(Shape::Map { key: key.to_owned().into(), value });
+            let key = self.plain_or_quoted(key, is_key, "not a class of keys")?.into();
+            return Ok(Shape::Map { key, value: Box::new(self.shape_alone(value, depth)?) });
         }
         if let Some(reference) = line.strip_prefix('#') {
             let (label, shape) = reference.split_once(' ').map_or((reference, None), |(l, s)| (l, Some(s)));
@@ -133,16 +133,30 @@ impl<'t> Parser<'t> {
     }
 
     fn leaf(&mut self, line: &str) -> Result<Shape, ParseError> {
-        let (class, rules) = match line.strip_suffix(')').map(|line| line.split_once('(')) {
-            Some(Some((class, rules))) => (class, rules.split(", ").map(|rule| rule.to_owned().into()).collect()),
-            Some(None) => return Err(self.error("rules stand in brackets")),
-            None => (line, Vec::new()),
-        };
-        let is_word = !class.is_empty() && class.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b' ' | b'-'));
-        if !is_word {
-            return Err(self.error("not a shape"));
+        let end = if line.starts_with('"') { string_end(line) } else { line.find('(') };
+        let (class, rest) = line.split_at(end.unwrap_or(line.len()));
+        let class = self.plain_or_quoted(class, is_class, "not a shape")?;
+        if rest.is_empty() {
+            return Ok(Shape::Leaf { class: class.into(), rules: Vec::new() });
         }
-        Ok(Shape::Leaf { class: class.to_owned().into(), rules })
+        let rules = rest.strip_prefix('(').and_then(|rules| rules.strip_suffix(')'));
+        let rules = rules.ok_or_else(|| self.error("rules stand in brackets"))?.split(", ");
+        let rule = |rule| Ok(self.plain_or_quoted(rule, is_rule, "not a rule")?.into());
+        Ok(Shape::Leaf { class: class.into(), rules: rules.map(rule).collect::<Result<_, _>>()? })
+    }
+
+    /// A text as it is where it is plain, or the JSON string of it.
+    fn plain_or_quoted(
+        &self,
+        text: &str,
+        is_plain: fn(&str) -> bool,
+        otherwise: &'static str,
+    ) -> Result<String, ParseError> {
+        match serde_json::from_str(text) {
+            Ok(serde_json::Value::String(quoted)) => Ok(quoted),
+            _ if is_plain(text) => Ok(text.to_owned()),
+            _ => Err(self.error(otherwise)),
+        }
     }
 
     fn tuple(&mut self, depth: usize) -> Result<Shape, ParseError> {

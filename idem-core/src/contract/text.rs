@@ -5,17 +5,20 @@
 //!        | "map from " class " to " shape | "optional " shape
 //!        | "tuple" block | "object" block | "one of" block | "#" number " " shape | "#" number | "nothing"
 //! leaf   = class [ "(" rule { ", " rule } ")" ]
+//!          where a class or rule of the user's own that is no plain text is a JSON string
 //! member = name [ "?" ] [ note ] ": " shape [ " = " default ]  |  name ": not hashed"
 //! variant = name [ note ] [ ": " shape ]
-//! note   = " (not deserialized)" | " (flattened)" | " (untagged)" | " (any other)"
+//! note   = " (not deserialized)" | " (flattened)" | " (untagged " place ")" | " (any other)"
 //! ```
 //!
 //! A shape has at most one block, so it is always the indented lines below. `object` and `one of` carry
 //! `(unknown fields denied)` where the type refuses them. A name that is no plain word is a JSON string.
 
+use std::borrow::Cow;
 use std::fmt::{self, Formatter, Write};
 
 use super::Contract;
+use crate::canonical::quoted;
 use crate::canonical::shape::{Member, Shape, Variant, Wire};
 
 pub(super) fn write(contract: &Contract, f: &mut Formatter<'_>) -> fmt::Result {
@@ -56,8 +59,13 @@ pub(super) fn own_shape(shape: &mut Shape) -> &mut Shape {
 /// Writes the shape's own line and gives back the shape whose parts follow below it.
 fn write_shape<'a>(shape: &'a Shape, f: &mut Formatter<'_>) -> Result<Option<&'a Shape>, fmt::Error> {
     match shape {
-        Shape::Leaf { class, rules } if rules.is_empty() => f.write_str(class)?,
-        Shape::Leaf { class, rules } => write!(f, "{class}({})", rules.join(", "))?,
+        Shape::Leaf { class, rules } => {
+            f.write_str(&plain_or_quoted(class, is_class))?;
+            if !rules.is_empty() {
+                let rules = rules.iter().map(|rule| plain_or_quoted(rule, is_rule));
+                write!(f, "({})", rules.collect::<Vec<_>>().join(", "))?;
+            }
+        }
         Shape::List(inner) => {
             f.write_str("list of ")?;
             return write_shape(inner, f);
@@ -71,7 +79,7 @@ fn write_shape<'a>(shape: &'a Shape, f: &mut Formatter<'_>) -> Result<Option<&'a
             return write_shape(inner, f);
         }
         Shape::Map { key, value } => {
-            write!(f, "map from {key} to ")?;
+            write!(f, "map from {} to ", plain_or_quoted(key, is_key))?;
             return write_shape(value, f);
         }
         Shape::Optional(inner) => {
@@ -160,6 +168,38 @@ pub(super) fn below(path: &str, name: &str) -> String {
 pub(super) fn word(name: &str) -> String {
     let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
     if plain { name.into() } else { visible(&serde_json::Value::from(name).to_string()) }
+}
+
+fn plain_or_quoted(text: &str, is_plain: fn(&str) -> bool) -> Cow<'_, str> {
+    if is_plain(text) { text.into() } else { quoted(text).into() }
+}
+
+/// Whether this is a class that no other shape is written as.
+pub(super) fn is_class(class: &str) -> bool {
+    let is_text = class.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b' ' | b'-'));
+    let is_shape = ["nothing", "tuple", "object", "one of"].contains(&class)
+        || ["list of ", "unordered list of ", "set of ", "map from ", "optional "]
+            .iter()
+            .any(|of| class.starts_with(of));
+    is_text && is_framed(class) && !is_shape
+}
+
+/// Whether this is a rule that ends where it is written to end.
+pub(super) fn is_rule(rule: &str) -> bool {
+    let is_text = rule.bytes().all(|b| matches!(b, b' '..=b'~') && !matches!(b, b'(' | b')' | b',' | b'\\'));
+    is_text && is_framed(rule) && !rule.starts_with('"')
+}
+
+/// Whether this is a class of keys: one of values, or names in brackets as the derive lists them.
+pub(super) fn is_key(key: &str) -> bool {
+    let names = key.strip_prefix("name(").and_then(|names| names.strip_suffix(')'));
+    let is_of_list = |b| matches!(b, b'_' | b'-' | b'.' | b',' | b'"' | b'\\') || u8::is_ascii_alphanumeric(&b);
+    names.map_or_else(|| is_class(key) && !key.contains(" to "), |names| names.bytes().all(is_of_list))
+}
+
+/// Whether nothing hides at the ends.
+fn is_framed(text: &str) -> bool {
+    !text.is_empty() && text.trim_matches(' ') == text
 }
 
 /// Canonical JSON text in a form that a reviewer can trust: still the same JSON, but every character beyond ASCII is a

@@ -71,12 +71,15 @@ impl Engine {
     ///
     /// ```
     /// use idem_core::{Engine, IdempotentCommand, MemoryStore};
+    /// use serde::Deserialize;
     ///
-    /// #[derive(IdempotentCommand)]
+    /// #[derive(Deserialize, IdempotentCommand)]
+    /// #[serde(deny_unknown_fields)]
     /// #[idem(operation = "open_account", version = 1)]
     /// struct Yesterday { holder: String }
     ///
-    /// #[derive(IdempotentCommand)]
+    /// #[derive(Deserialize, IdempotentCommand)]
+    /// #[serde(deny_unknown_fields)]
     /// #[idem(operation = "open_account", version = 1)]
     /// struct Today { #[idem(uppercase)] holder: String }
     ///

@@ -4,6 +4,7 @@
 mod amounts;
 mod buffer;
 mod cost;
+mod defaults;
 mod derive;
 mod laws;
 mod members;

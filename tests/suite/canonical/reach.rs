@@ -177,6 +177,80 @@ fn digest_and_unordered_reach_through_what_holds_the_whole() {
 }
 
 #[test]
+fn a_digest_is_of_each_blob_whatever_holds_them() {
+    let empty = "\"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"";
+    let list = format!("[{empty}]");
+    assert_eq!(canonical!(#[idem(digest)] Vec<Vec<u8>> = vec![vec![]]), list);
+    assert_eq!(canonical!(#[idem(digest)] Option<Vec<Box<[u8]>>> = Some(vec![[].into()])), list);
+    assert_eq!(canonical!(#[idem(digest)] &'static [[u8; 0]] = &[[]]), list);
+    assert_eq!(canonical!(#[idem(digest)] [Vec<u8>; 1] = [vec![]]), list);
+    assert_eq!(canonical!(#[idem(digest)] VecDeque<&'static [u8]> = [&[][..]].into()), list);
+    assert_eq!(canonical!(#[idem(digest)] BTreeSet<Vec<u8>> = [vec![]].into()), list);
+    assert_eq!(canonical!(#[idem(digest)] HashMap<u8, Vec<u8>> = [(1, vec![])].into()), format!("{{\"1\":{empty}}}"));
+    let map = canonical!(#[idem(digest)] BTreeMap<u8, Vec<Option<Vec<u8>>>> = [(1, vec![None, Some(vec![])])].into());
+    assert_eq!(map, format!("{{\"1\":[null,{empty}]}}"));
+    #[derive(Canonical)]
+    struct Attachment(Vec<u8>);
+    assert_eq!(canonical!(#[idem(digest, default = [])] Vec<Attachment> = vec![Attachment(vec![])]), list);
+    assert_eq!(canonical!(#[idem(digest, default = [])] Vec<Attachment> = vec![]), "");
+
+    #[derive(IdempotentCommand)]
+    #[idem(operation = "t", version = 1)]
+    struct Send {
+        #[idem(digest)]
+        attachments: Vec<Attachment>,
+    }
+    assert_eq!(Send { attachments: vec![] }.preimage(), r#"["idem/1","t",1,{"attachments":[]}]"#);
+    let text = Send::contract().to_string();
+    assert!(text.ends_with("attachments: list of bytes(digest)\n"), "{text}");
+}
+
+#[test]
+fn unordered_is_for_the_first_list_it_meets() {
+    let nested = canonical!(#[idem(unordered)] Vec<Vec<u16>> = vec![vec![2, 1], vec![1, 2]]);
+    assert_eq!(nested, r#"[["1","2"],["2","1"]]"#);
+    let map = canonical!(#[idem(unordered)] BTreeMap<u8, Option<Vec<u16>>> = [(1, Some(vec![2, 1])), (2, None)].into());
+    assert_eq!(map, r#"{"1":["1","2"],"2":null}"#);
+    let map = canonical!(#[idem(unordered, uppercase)] HashMap<u8, [&'static str; 2]> = [(1, ["b", "A"])].into());
+    assert_eq!(map, r#"{"1":["A","B"]}"#);
+}
+
+#[test]
+fn a_character_takes_the_rules_of_text() {
+    assert_eq!(
+        canonical!(
+            #[idem(uppercase)]
+            char = 'a'
+        ),
+        r#""A""#
+    );
+    assert_eq!(canonical!(#[idem(lowercase)] Option<char> = Some('A')), r#""a""#);
+    assert_eq!(
+        canonical!(
+            #[idem(trim)]
+            char = ' '
+        ),
+        r#""""#
+    );
+    assert_eq!(
+        canonical!(
+            #[idem(trim, lowercase)]
+            char = 'A'
+        ),
+        r#""a""#
+    );
+    // The ohm sign is the letter omega, unless it is to stay what it is.
+    assert_eq!(canonical!(char = '\u{2126}'), "\"\u{3a9}\"");
+    assert_eq!(
+        canonical!(
+            #[idem(verbatim)]
+            char = '\u{2126}'
+        ),
+        "\"\u{2126}\""
+    );
+}
+
+#[test]
 fn a_default_reaches_through_what_holds_the_value() {
     type Channel = Option<Box<str>>;
     for given in [None, Some("web"), Some("WEB")] {
@@ -256,5 +330,21 @@ fn values_whose_text_is_always_a_string_are_keys() {
     assert_eq!(key!(time::Date, time::Date::MAX), r#"{"9999-12-31":true}"#);
     assert_eq!(key!(jiff::civil::Date, jiff::civil::date(2026, 2, 28)), r#"{"2026-02-28":true}"#);
     assert_eq!(key!(Box<Rc<str>>, Box::new("a".into())), r#"{"a":true}"#);
+    let epoch = r#"{"1970-01-01T00:00:00.000000000Z":true}"#;
+    assert_eq!(key!(std::time::SystemTime, std::time::SystemTime::UNIX_EPOCH), epoch);
+    assert_eq!(key!(chrono::DateTime<chrono::Utc>, chrono::DateTime::UNIX_EPOCH), epoch);
+    assert_eq!(key!(time::OffsetDateTime, time::OffsetDateTime::UNIX_EPOCH), epoch);
+    assert_eq!(key!(jiff::Timestamp, jiff::Timestamp::UNIX_EPOCH), epoch);
+    let midnight = r#"{"00:00:00.000000000":true}"#;
+    assert_eq!(key!(chrono::NaiveTime, chrono::NaiveTime::MIN), midnight);
+    assert_eq!(key!(time::Time, time::Time::MIDNIGHT), midnight);
+    assert_eq!(key!(jiff::civil::Time, jiff::civil::Time::MIN), midnight);
+    let both = r#"{"-009999-01-01T00:00:00.000000000":true}"#;
+    assert_eq!(key!(jiff::civil::DateTime, jiff::civil::DateTime::MIN), both);
+    assert_eq!(key!(std::time::Duration, std::time::Duration::from_millis(1500)), r#"{"1.5":true}"#);
+    assert_eq!(key!(chrono::TimeDelta, chrono::TimeDelta::seconds(-60)), r#"{"-60":true}"#);
+    assert_eq!(key!([u8; 2], [0, 255]), r#"{"00ff":true}"#);
+    assert_eq!(key!([u8; 0], []), r#"{"":true}"#);
+    assert_eq!(key!([u8; 100], [1; 100]), format!("{{\"{}\":true}}", "01".repeat(100)));
     assert_all_differ(&[key!(u8, 1), key!(u8, 10), key!(i8, -1)]);
 }

@@ -99,8 +99,28 @@ fn the_reference_and_the_derive_agree_on_numbers_of_json() {
     ];
     // What no double holds is for those who switch `serde_json/arbitrary_precision` on.
     let plain = format!("1{}", "0".repeat(400));
-    let beyond = ["1.50e400", "-1e400", "0.15e402", "1e999999", plain.as_str()];
-    let beyond = beyond.into_iter().filter(|literal| serde_json::from_str::<serde_json::Value>(literal).is_ok());
+    let fraction = format!("{}.5", "12".repeat(200));
+    let longest = format!("1{}", "0".repeat(5000));
+    // Around the largest `i128`, and far beyond it: whoever counts in one has to notice.
+    let exponents = [
+        "1e170141183460469231731687303715884105726",
+        "1e170141183460469231731687303715884105727",
+        "10e170141183460469231731687303715884105727",
+        "0.1e170141183460469231731687303715884105727",
+        "1e170141183460469231731687303715884105728",
+        "-10e170141183460469231731687303715884105728",
+        "0.01E+170141183460469231731687303715884105729",
+        "1e98765432109876543210987654321098765432109876543210",
+        "1e98765432109876543210987654321098765432109876543211",
+        "990e99999999999999999999999999999999999999999999999999",
+        "0.1e100000000000000000000000000000000000000000000000000",
+        "1e0000000000000000000000000000000000000000000000000400",
+        "0e98765432109876543210987654321098765432109876543210",
+        "1e-98765432109876543210987654321098765432109876543210",
+    ];
+    let beyond = ["1.50e400", "-1e400", "0.15e402", "1e999999", &plain, &fraction, &longest];
+    let beyond = beyond.into_iter().chain(exponents);
+    let beyond = beyond.filter(|literal| serde_json::from_str::<serde_json::Value>(literal).is_ok());
     let literals: Vec<_> = literals.into_iter().chain(beyond).collect();
     let input =
         literals.iter().map(|literal| format!("[\"t\",1,[\"object\",[[\"v\",[\"json\",{literal}]]]]]\n")).collect();

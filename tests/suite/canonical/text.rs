@@ -48,6 +48,10 @@ fn uppercase_is_ascii_and_knows_no_locale() {
     assert_eq!(uppercase("eur"), uppercase("EUR"));
     assert_all_differ(&["stra\u{df}e", "STRASSE", "\u{131}", "i", "\u{130}"].map(uppercase));
     assert_eq!(uppercase("stra\u{df}e"), "\"STRA\u{df}E\"");
+    assert_eq!(
+        ["i", "I", "\u{131}", "\u{130}", "i\u{307}", "I\u{307}"].map(uppercase),
+        ["I", "I", "\u{131}", "\u{130}", "\u{130}", "\u{130}"].map(|text| format!("\"{text}\""))
+    );
     let long = "ab\u{e9}".repeat(100);
     assert_eq!(uppercase(&long), text(&"AB\u{e9}".repeat(100)));
 }

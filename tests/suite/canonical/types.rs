@@ -109,6 +109,29 @@ fn a_time_of_day_has_nine_digits_whoevers_type_it_is() {
     assert_eq!(canonical!(chrono::NaiveTime = leap), r#""23:59:60.500000000""#);
 }
 
+/// chrono takes so many nanoseconds in any second, and compares them as they are.
+#[test]
+fn nanoseconds_beyond_a_second_are_another_time_than_the_second_after() {
+    use chrono::Timelike;
+
+    let time = |second, nanos| {
+        let time = chrono::NaiveTime::from_hms_opt(1, 2, second).unwrap().with_nanosecond(nanos).unwrap();
+        let both = chrono::NaiveDate::from_ymd_opt(2016, 12, 31).unwrap().and_time(time);
+        [
+            canonical!(chrono::NaiveTime = time),
+            canonical!(chrono::NaiveDateTime = both),
+            canonical!(chrono::DateTime<chrono::Utc> = both.and_utc()),
+        ]
+    };
+    assert_eq!(
+        time(30, 1_500_000_000),
+        [r#""01:02:30.1500000000""#, r#""2016-12-31T01:02:30.1500000000""#, r#""2016-12-31T01:02:30.1500000000Z""#]
+    );
+    assert_eq!(time(59, 1_500_000_000)[0], r#""01:02:60.500000000""#);
+    let all = [time(30, 1_500_000_000), time(31, 500_000_000), time(30, 500_000_000), time(59, 1_500_000_000)].concat();
+    assert_all_differ(&all);
+}
+
 #[test]
 fn precision_cuts_towards_the_past() {
     macro_rules! cut {

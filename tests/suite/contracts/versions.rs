@@ -56,6 +56,38 @@ fn an_older_version_that_is_kept_is_held_to_its_own_file() {
     assert!(message.contains("breaking: payment was `text(trim)`, is `text`"), "{message}");
 }
 
+/// A field that has gone is still hashed by the old rules.
+#[test]
+fn what_no_sample_shows_of_an_older_version_is_listed() {
+    #[derive(IdempotentCommand)]
+    #[idem(operation = "refund", version = 2, oldest = 1)]
+    struct Trimmed {
+        payment: String,
+        note: Option<String>,
+        #[idem(until = 1)]
+        reason: Option<String>,
+    }
+    let refund = |note: Option<&str>, reason: Option<&str>| {
+        let [note, reason] = [note, reason].map(|text| text.map(str::to_owned));
+        Trimmed { payment: "pay_1".into(), note, reason }
+    };
+    let [bare, noted, both] = [refund(None, None), refund(Some("n"), None), refund(Some("n"), Some("late"))];
+    let folder = Folder::new();
+    let told = "no sample of `refund` shows by the rules of version 1\n  reason: given\nWhat";
+    for insta in [Insta::Accepts, Insta::Accepts, Insta::Passes] {
+        let message = folder.assert(insta, &[("bare", &bare), ("noted", &noted)]).unwrap_err();
+        assert!(message.contains(told), "{message}");
+        assert!(!message.contains("shows\n"), "{message}");
+    }
+    let message = folder.assert(Insta::Accepts, &[("bare", &bare)]).unwrap_err();
+    assert!(message.contains("shows\n  note: given\nWhat"), "{message}");
+    assert_eq!(message.matches("note: given").count(), 1, "{message}");
+    let folder = Folder::new();
+    let samples = [("bare", &bare), ("noted", &noted), ("both", &both)];
+    folder.assert(Insta::Accepts, &samples).unwrap_err();
+    folder.assert(Insta::Fails, &samples).unwrap();
+}
+
 #[test]
 fn a_version_that_the_code_drops_is_told_of_with_its_consequence() {
     #[derive(IdempotentCommand)]

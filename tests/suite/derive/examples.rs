@@ -16,8 +16,11 @@ fn every_example_of_a_command_that_is_read_denies_unknown_fields() {
     read.extend(files(".", "md"));
     let mut count = 0;
     for path in read {
-        let (all, lax) = commands(&fs::read_to_string(&path).unwrap());
+        let text = fs::read_to_string(&path).unwrap();
+        let (all, lax) = commands(&text);
         count += all;
+        let shown = contracts_that_do_not_deny(&text);
+        assert!(shown.is_empty(), "{} shows contracts that ignore unknown fields: lines {shown:?}", path.display());
         assert!(lax.is_empty(), "{} has commands that ignore unknown fields:\n{}", path.display(), lax.join("\n"));
     }
     assert!(count >= 10, "only {count} commands were found");
@@ -30,6 +33,21 @@ fn an_example_that_does_not_deny_is_found() {
     let denies = "#[derive(IdempotentCommand, Deserialize)]\n#[serde(deny_unknown_fields)]\npub enum Pay {}\n";
     assert_eq!(commands(denies), (1, vec![]));
     assert_eq!(commands("#[derive(IdempotentCommand)]\nstruct Made;\n"), (0, vec![]));
+}
+
+#[test]
+fn a_contract_shown_that_does_not_deny_is_found() {
+    let shown = "/// form: idem/1\n/// unknown fields: not denied here\n+unknown fields: not denied here\n";
+    assert_eq!(contracts_that_do_not_deny(shown), [2, 3]);
+    assert_eq!(contracts_that_do_not_deny("+unknown fields: denied\nOf `unknown fields: not denied here`\n"), [0; 0]);
+}
+
+/// The lines of contracts, in an example or in a review, that say so.
+fn contracts_that_do_not_deny(text: &str) -> Vec<usize> {
+    let is_lax = |line: &str| {
+        line.trim_start_matches(['/', '!', '+', '-', ' ', '"']).starts_with("unknown fields: not denied here")
+    };
+    text.lines().zip(1..).filter(|(line, _)| is_lax(line)).map(|(_, number)| number).collect()
 }
 
 /// How many commands derive `Deserialize`, and those of them that do not deny.

@@ -72,8 +72,8 @@ fn variants_that_come_in_another_way_are_named() {
     assert_eq!(
         body::<Pay>(),
         "denied\n\ncommand: object\n  method: one of\n    Card: object\n      card (flattened): map from text to text\n    \
-         Cash\n    Unknown (any other)\n  to: one of\n    Firm (untagged): text\n    \
-         Person (untagged): object\n      name: text\n"
+         Cash\n    Unknown (any other)\n  to: one of\n    Firm (untagged 2): text\n    \
+         Person (untagged 1): object\n      name: text\n"
     );
 }
 
@@ -177,6 +177,44 @@ fn serde_denies_as_the_contract_says() {
         r#"{"type":"Bank","of":{"v":1,"capture":false}}"#);
     of!(#[serde(deny_unknown_fields)] { Cash, Bank { v: u8 } },
         r#"{"Cash":{"capture":false}}"#, r#"{"Bank":{"v":1,"capture":false}}"#);
+}
+
+/// Code of the user's own is as out of sight as a `Deserialize` of theirs: what it reads as one is one command, and the
+/// contract says nothing of it. The documentation does.
+#[test]
+fn what_code_of_ones_own_reads_as_one_is_one_command_and_no_part_of_the_contract() {
+    #[derive(Deserialize, IdempotentCommand)]
+    #[serde(deny_unknown_fields)]
+    #[idem(operation = "t", version = 1)]
+    struct Plain {
+        cents: u64,
+        to: To,
+    }
+    #[derive(Deserialize, IdempotentCommand)]
+    #[serde(deny_unknown_fields)]
+    #[idem(operation = "t", version = 1)]
+    struct Pay {
+        #[serde(deserialize_with = "whole")]
+        cents: u64,
+        to: To,
+    }
+    #[derive(Canonical, Deserialize)]
+    #[serde(from = "String", deny_unknown_fields)]
+    struct To {
+        name: String,
+    }
+    impl From<String> for To {
+        fn from(name: String) -> Self {
+            Self { name: name.to_lowercase() }
+        }
+    }
+    fn whole<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        f64::deserialize(from).map(|cents| cents as u64)
+    }
+    let pay = |json| serde_json::from_str::<Pay>(json).unwrap().command_hash();
+    assert_eq!(pay(r#"{"cents":1,"to":"Ada"}"#), pay(r#"{"cents":1.9,"to":"ADA"}"#));
+    assert_eq!(body::<Pay>(), body::<Plain>());
+    assert_eq!(body::<Pay>(), "denied\n\ncommand: object\n  cents: integer\n  to: object\n    name: text\n");
 }
 
 /// The holes that the contract names are there: two requests, one command.

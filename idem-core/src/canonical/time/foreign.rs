@@ -14,51 +14,35 @@ macro_rules! civil {
                 Shape::leaf($class)
             }
         }
-    )*};
-}
 
-/// Dates are keys of maps as well: what is offered on each day.
-macro_rules! date_key {
-    ($ty:ty) => {
         impl MapKey for $ty {
             fn class() -> Cow<'static, str> {
-                "date".into()
+                $class.into()
             }
 
             fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
-                let mut text = Text::new();
-                text.date(parts(*self));
-                read(text.as_str())
+                let $value = self;
+                let mut $text = Text::new();
+                $write
+                read($text.as_str())
             }
         }
-    };
+
+        own_values!([] $ty as none;);
+    )*};
 }
 
-/// Durations with a sign, in nanoseconds.
-macro_rules! signed_durations {
-    ($($ty:ty => $nanos:expr;)*) => {$(
-        impl Canonical for $ty {
-            fn write<S: Sink + ?Sized>(&self, sink: &mut S) {
-                let nanos: fn(&Self) -> i128 = $nanos;
-                let nanos = nanos(self);
-                write_decimal(nanos < 0, nanos.unsigned_abs(), 9, 0, sink);
-            }
-
-            fn shape(_: &mut Shapes) -> Shape {
-                Shape::leaf("duration")
-            }
-        }
-    )*};
+/// The sign of so many nanoseconds, and how many.
+fn signed(nanos: i128) -> (bool, u128) {
+    (nanos < 0, nanos.unsigned_abs())
 }
 
 #[cfg(feature = "chrono")]
 mod chrono {
     use ::chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Timelike};
 
-    use std::borrow::Cow;
-
     use super::super::*;
-    use crate::canonical::MapKey;
+    use super::signed;
 
     instants! {
         [Tz: TimeZone] DateTime<Tz> => |time| Instant {
@@ -77,10 +61,10 @@ mod chrono {
         }
     }
 
-    date_key!(NaiveDate);
-
-    signed_durations! {
-        TimeDelta => |delta| i128::from(delta.num_seconds()) * i128::from(NANOS) + i128::from(delta.subsec_nanos());
+    durations! {
+        TimeDelta => |delta| {
+            signed(i128::from(delta.num_seconds()) * i128::from(NANOS) + i128::from(delta.subsec_nanos()))
+        };
     }
 
     fn parts(date: NaiveDate) -> Date {
@@ -101,10 +85,8 @@ mod chrono {
 mod time {
     use ::time::{OffsetDateTime, PrimitiveDateTime, UtcDateTime};
 
-    use std::borrow::Cow;
-
     use super::super::*;
-    use crate::canonical::MapKey;
+    use super::signed;
 
     instants! {
         [] OffsetDateTime => |time| Instant { seconds: time.unix_timestamp(), nanos: time.nanosecond() };
@@ -121,10 +103,8 @@ mod time {
         }
     }
 
-    date_key!(::time::Date);
-
-    signed_durations! {
-        ::time::Duration => |duration| duration.whole_nanoseconds();
+    durations! {
+        ::time::Duration => |duration| signed(duration.whole_nanoseconds());
     }
 
     fn parts(date: ::time::Date) -> Date {
@@ -141,10 +121,8 @@ mod time {
 mod jiff {
     use ::jiff::{SignedDuration, Timestamp, Zoned, civil};
 
-    use std::borrow::Cow;
-
     use super::super::*;
-    use crate::canonical::MapKey;
+    use super::signed;
 
     instants! {
         [] Timestamp => |time| instant(*time);
@@ -161,10 +139,8 @@ mod jiff {
         }
     }
 
-    date_key!(civil::Date);
-
-    signed_durations! {
-        SignedDuration => |duration| duration.as_nanos();
+    durations! {
+        SignedDuration => |duration| signed(duration.as_nanos());
     }
 
     /// jiff counts the part of a second before 1970 backwards.

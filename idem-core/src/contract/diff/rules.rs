@@ -3,7 +3,7 @@
 use crate::canonical::shape::{Member, Shape, Variant, Wire};
 use crate::contract::Contract;
 use crate::contract::diff::Effect;
-use crate::contract::diff::walk::{Optional, Parts};
+use crate::contract::diff::walk::{Optional, Parts, Within};
 use crate::contract::text::{NOT_HASHED, line, visible, word};
 
 /// A kind of difference between two contracts, and what it does.
@@ -38,6 +38,19 @@ impl Rule {
 
     pub(super) fn sees(&self, parts: &Parts<'_>) -> Option<Told> {
         (self.sees)(parts)
+    }
+
+    /// The rule that tells a difference which this one sees there.
+    pub(super) fn within(&'static self, within: Option<Within>) -> &'static Self {
+        let code = match within {
+            Some(within) if self.effect == Effect::Additive => match within {
+                Within::Untagged => "variant_may_take_over",
+                Within::Flattened => "flattened_may_take_over",
+                Within::FilledIn => "filled_in_otherwise",
+            },
+            _ => return self,
+        };
+        Self::ALL.iter().find(|rule| rule.code == code).unwrap_or(self)
     }
 }
 
@@ -95,6 +108,8 @@ const TABLE: &[Rule] = &rules! {
 
     // Values that may be none.
     Additive optional_now: "a value that is there keeps its text", |parts| optional(parts, Optional::Now);
+    Breaking null_is_none_now: "a request that gives null was hashed with a value, and is hashed with none now",
+        |parts| optional(parts, Optional::NullToo);
     Breaking required_now: "a request without it can no longer be said, and its retry is refused",
         |parts| optional(parts, Optional::NoMore);
     Breaking null_told_now: "a request that gives null was hashed as one that leaves the member out",
@@ -104,9 +119,9 @@ const TABLE: &[Rule] = &rules! {
 
     // Variants.
     Additive variant_added: "no request before could have asked for it",
-        |parts| variant(parts, |old, new, beside| old.is_none() && new.is_some() && !beside.iter().any(takes_any));
+        |parts| variant(parts, |old, new, beside| old.is_none() && new.is_some_and(|new| !may_take_over(new, beside)));
     Breaking variant_may_take_over: "a request that another variant took, any other or the first that fits, may be this one now",
-        |parts| variant(parts, |old, new, beside| old.is_none() && new.is_some() && beside.iter().any(takes_any));
+        |parts| variant(parts, |old, new, beside| old.is_none() && new.is_some_and(|new| may_take_over(new, beside)));
     Breaking variant_removed: "a request that asks for it can no longer be said, and its retry is refused",
         |parts| variant(parts, |old, new, _| old.is_some() && new.is_none());
     Breaking variant_renamed: "the name is part of every hash that has the variant",
@@ -121,9 +136,14 @@ const TABLE: &[Rule] = &rules! {
             Parts::Variants { old: Some(old), new: Some(new), .. } => (old.wire, new.wire),
             _ => return None,
         };
-        let told = |wire: Option<Wire>| Some(wire.map_or("as it stands", Wire::note).to_owned());
+        let told = |wire: Option<Wire>| Some(wire.map_or("as it stands".into(), Wire::note).into_owned());
         (old != new).then(|| (told(old), told(new)))
     };
+    // Told in the place of an additive rule, by what the part stands in.
+    Breaking flattened_may_take_over: "what comes in under this name was part of what is flattened beside it, or is it now",
+        |_| None;
+    Breaking filled_in_otherwise: "no request says the value, so that nothing keeps yesterday's: any hash may change",
+        |_| None;
     Additive unknown_fields_changed: "hashes stay; requests with unknown members are refused, or are not any more",
         |parts| shapes(parts, |old, new| has_policy(old) && has_policy(new) && old.denies_unknown() != new.denies_unknown());
 
@@ -177,6 +197,7 @@ fn optional(parts: &Parts<'_>, became: Optional) -> Option<Told> {
     let (was, is) = match became {
         Optional::Now => ("required", "optional"),
         Optional::NoMore => ("optional", "required"),
+        Optional::NullToo => ("required, and null is a value", "optional, and null is none"),
         Optional::AndNull => ("absent or a value", "absent, null or a value"),
         Optional::Brackets => ("one way to be null", "another way to be null"),
     };
@@ -224,14 +245,22 @@ fn is_hashed(member: &Member) -> bool {
     matches!(member, Member::Hashed { .. })
 }
 
-/// Whether a request that does not speak of the member can be said.
+/// Whether a request that does not speak of the member is read as one without it. What is flattened is there, and empty;
+/// what is not deserialized is filled in.
 fn can_be_absent(member: &Member) -> bool {
-    matches!(member, Member::Hashed { shape: Shape::Optional(_), .. } | Member::Hashed { default: Some(_), .. })
+    let Member::Hashed { wire, shape, default, .. } = member else { return false };
+    let is_filled = matches!(wire, Some(Wire::Flattened | Wire::NotDeserialized));
+    !is_filled && (matches!(shape, Shape::Optional(_)) || default.is_some())
 }
 
-/// Whether a variant takes requests that are not meant for it alone.
-fn takes_any(variant: &Variant) -> bool {
-    matches!(variant.wire, Some(Wire::AnyOther | Wire::Untagged))
+/// Whether a new variant may be what requests are now that were one of these.
+fn may_take_over(new: &Variant, beside: &[Variant]) -> bool {
+    beside.iter().any(|old| match (new.wire, old.wire) {
+        (Some(Wire::NotDeserialized), _) => false,
+        // They are tried in their order, after those that have a name.
+        (Some(Wire::Untagged(place)), Some(Wire::Untagged(other))) => place <= other,
+        (_, wire) => matches!(wire, Some(Wire::AnyOther | Wire::Untagged(_))),
+    })
 }
 
 fn has_policy(shape: &Shape) -> bool {

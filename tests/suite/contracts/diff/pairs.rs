@@ -24,6 +24,7 @@ macro_rules! pairs {
         use idem_core::{Canonical, CommandHash, Contract, IdempotentCommand, exact};
         use rust_decimal::Decimal;
         use serde::Deserialize;
+        use serde_json::Value;
 
         #[derive(Deserialize, IdempotentCommand)]
         #[idem(operation = $operation, version = $version)]
@@ -89,6 +90,9 @@ pairs! {
           fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D::Error> {
               Option::deserialize(from).map(Some)
           } };
+    json_made_optional: { struct Command { a: Value, b: u8 } } => { struct Command { a: Option<Value>, b: u8 } };
+    unit_made_optional: { struct Command { a: (), b: u8 } } => { struct Command { a: Option<()>, b: u8 } };
+    elements_of_json_made_optional: { struct Command { a: Vec<Value> } } => { struct Command { a: Vec<Option<Value>> } };
     elements_made_optional: { struct Command { a: Vec<u8>, b: Vec<u16> } } =>
         { struct Command { a: Vec<u8>, b: Vec<Option<u16>> } };
     brackets: { struct Command { a: Vec<Option<u16>> } } => { struct Command { a: Vec<Option<Option<u16>>> } };
@@ -112,6 +116,89 @@ pairs! {
     variant_gained_a_member:
         { struct Command { a: Kind } #[derive(Deserialize, Canonical)] enum Kind { A { x: u8 } } } =>
         { struct Command { a: Kind } #[derive(Deserialize, Canonical)] enum Kind { A { x: u8, y: Option<u8> } } };
+
+    untagged_reordered:
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { A { x: u8 }, B { x: u8, y: Option<u8> } } } =>
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { B { x: u8, y: Option<u8> }, A { x: u8 } } };
+    untagged_variant_added_first:
+        { struct Command { a: Kind } #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { B { x: u8 } } } =>
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { A { x: u8 }, B { x: u8 } } };
+    untagged_variant_added_last:
+        { struct Command { a: Kind } #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { B { x: u8 } } } =>
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { B { x: u8 }, A { z: u8 } } };
+    tagged_variant_beside_an_untagged_one:
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] enum Kind { #[serde(untagged)] Any(String) } } =>
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[idem(rename_all = "lowercase")] #[serde(rename_all = "lowercase")]
+          enum Kind { A, #[idem(rename = "Any")] #[serde(untagged)] Any(String) } };
+    untagged_variant_gained_a_member:
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged, deny_unknown_fields)]
+          enum Kind { A { x: u8 }, B { x: u8, y: u8 } } } =>
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged, deny_unknown_fields)]
+          enum Kind { A { x: u8, y: Option<u8> }, B { x: u8, y: u8 } } };
+    untagged_variants_member_made_optional:
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { A { x: u8 }, B { y: u8 } } } =>
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { A { x: Option<u8> }, B { y: u8 } } };
+    untagged_variant_that_denies:
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { A { x: u8 }, B { x: u8, y: u8 } } } =>
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged, deny_unknown_fields)]
+          enum Kind { A { x: u8 }, B { x: u8, y: u8 } } };
+    enum_inside_an_untagged_variant:
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { First(Vec<Letter>), Rest(Vec<String>) }
+          #[derive(Deserialize, Canonical)] enum Letter { A } } =>
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { First(Vec<Letter>), Rest(Vec<String>) }
+          #[derive(Deserialize, Canonical)] enum Letter { A, B } };
+    recursion_through_an_untagged_variant:
+        { struct Command { a: Tree }
+          #[derive(Deserialize, Canonical)] struct Tree { x: u8, next: Option<Kind> }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { A(Box<Tree>), B { x: u8, z: u8 } } } =>
+        { struct Command { a: Tree }
+          #[derive(Deserialize, Canonical)] struct Tree { x: u8, next: Option<Kind>, z: Option<u8> }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { A(Box<Tree>), B { x: u8, z: u8 } } };
+    untagged_unit_made_optional:
+        { struct Command { a: Kind }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { Nothing, A(u8) } } =>
+        { struct Command { a: Option<Kind> }
+          #[derive(Deserialize, Canonical)] #[serde(untagged)] enum Kind { Nothing, A(u8) } };
+
+    flattened_option_added: { struct Command { a: u8 } } =>
+        { struct Command { a: u8, #[serde(flatten)] rest: Option<BTreeMap<String, String>> } };
+    option_added_beside_what_is_flattened:
+        { struct Command { x: u8, #[serde(flatten)] rest: BTreeMap<String, String> } } =>
+        { struct Command { x: u8, b: Option<String>, #[serde(flatten)] rest: BTreeMap<String, String> } };
+    excluded_added_beside_what_is_flattened:
+        { struct Command { x: u8, #[serde(flatten)] rest: BTreeMap<String, String> } } =>
+        { struct Command { x: u8, #[idem(exclude)] b: Option<String>, #[serde(flatten)] rest: BTreeMap<String, String> } };
+    flattened_gained_a_member_beside_another:
+        { struct Command { #[serde(flatten)] item: Item, #[serde(flatten)] rest: BTreeMap<String, String> }
+          #[derive(Deserialize, Canonical)] struct Item { x: Option<u8> } } =>
+        { struct Command { #[serde(flatten)] item: Item, #[serde(flatten)] rest: BTreeMap<String, String> }
+          #[derive(Deserialize, Canonical)] struct Item { x: Option<u8>, b: Option<String> } };
+    flattened_gained_a_member_alone:
+        { struct Command { #[serde(flatten)] item: Item } #[derive(Deserialize, Canonical)] struct Item { x: u8 } } =>
+        { struct Command { #[serde(flatten)] item: Item }
+          #[derive(Deserialize, Canonical)] struct Item { x: u8, b: Option<String> } };
+    skipped_option_added: { struct Command { a: u8 } } =>
+        { struct Command { a: u8, #[serde(skip, default = "filled_in")] b: Option<u8> }
+          fn filled_in() -> Option<u8> { Some(7) } };
+    skipped_value_gained_an_option:
+        { struct Command { a: u8, #[serde(skip)] b: Caller } #[derive(Default, Canonical)] struct Caller { x: u8 } } =>
+        { struct Command { a: u8, #[serde(skip, default = "filled_in")] b: Caller }
+          #[derive(Canonical)] struct Caller { x: u8, y: Option<u8> }
+          fn filled_in() -> Caller { Caller { x: 0, y: Some(1) } } };
 
     read_now: { struct Command { a: u8, #[serde(skip)] b: Option<u8> } } => { struct Command { a: u8, b: Option<u8> } };
     unknown_fields_denied: { struct Command { a: u8 } } => { #[serde(deny_unknown_fields)] struct Command { a: u8 } };

@@ -32,6 +32,7 @@ fn value(shape: &Shape, labels: &HashMap<u32, Shape>, depth: u32) -> BoxedStrate
             prop::collection::btree_map(keys, inside(value), 0..3).prop_map(|map| json!(map)).boxed()
         }
         Shape::Optional(inner) => prop_oneof![Just(Value::Null), inside(inner)].boxed(),
+        Shape::Tuple(elements) if elements.is_empty() => Just(Value::Null).boxed(),
         Shape::Tuple(elements) => elements.iter().map(inside).collect::<Vec<_>>().prop_map(Value::from).boxed(),
         Shape::Object { members, .. } => object(members, labels, depth),
         Shape::OneOf { variants, .. } => {
@@ -39,8 +40,9 @@ fn value(shape: &Shape, labels: &HashMap<u32, Shape>, depth: u32) -> BoxedStrate
                 let name = variant.name.clone();
                 match (&variant.shape, variant.wire) {
                     (None, Some(Wire::AnyOther)) => "[a-d]".prop_map(Value::from).boxed(),
+                    (None, Some(Wire::Untagged(_))) => Just(Value::Null).boxed(),
                     (None, _) => Just(Value::from(name)).boxed(),
-                    (Some(shape), Some(Wire::Untagged)) => inside(shape),
+                    (Some(shape), Some(Wire::Untagged(_))) => inside(shape),
                     (Some(shape), _) => inside(shape).prop_map(move |value| json!({ name.clone(): value })).boxed(),
                 }
             };
@@ -54,8 +56,10 @@ fn value(shape: &Shape, labels: &HashMap<u32, Shape>, depth: u32) -> BoxedStrate
 
 fn object(members: &[Member], labels: &HashMap<u32, Shape>, depth: u32) -> BoxedStrategy<Value> {
     let member = |member: &Member| match member {
-        Member::Excluded { name } => (Just(name.clone()), prop::option::of("[a-b]".prop_map(Value::from)).boxed()),
-        Member::Hashed { name, shape, default, .. } => {
+        Member::Excluded { name } => {
+            (Just((name.clone(), false)), prop::option::of("[a-b]".prop_map(Value::from)).boxed())
+        }
+        Member::Hashed { name, wire, shape, default } => {
             let given = match shape {
                 Shape::Optional(_) if depth == 0 => Just(None).boxed(),
                 Shape::Optional(_) => prop::option::of(value(shape, labels, depth)).boxed(),
@@ -67,7 +71,7 @@ fn object(members: &[Member], labels: &HashMap<u32, Shape>, depth: u32) -> Boxed
                 Some(default) => prop_oneof![given, Just(Some(default))].boxed(),
                 None => given,
             };
-            (Just(name.clone()), given)
+            (Just((name.clone(), *wire == Some(Wire::Flattened))), given)
         }
         other => panic!("no requests for {other:?}"),
     };
@@ -76,8 +80,17 @@ fn object(members: &[Member], labels: &HashMap<u32, Shape>, depth: u32) -> Boxed
         .map(member)
         .collect::<Vec<_>>()
         .prop_map(|members| {
-            let given = members.into_iter().filter_map(|(name, value)| Some((name, value?)));
-            Value::Object(given.collect::<Map<_, _>>())
+            let mut request = Map::new();
+            for ((name, is_flattened), value) in members {
+                match value {
+                    Some(Value::Object(flattened)) if is_flattened => {
+                        flattened.into_iter().for_each(|(name, value)| _ = request.entry(name).or_insert(value));
+                    }
+                    Some(value) if !is_flattened => _ = request.insert(name, value),
+                    _ => {}
+                }
+            }
+            Value::Object(request)
         })
         .boxed()
 }
@@ -90,6 +103,9 @@ fn leaf(class: &str) -> BoxedStrategy<Value> {
         "decimal" => (0..2000i64, 0..4u32)
             .prop_map(|(digits, scale)| Value::from(rust_decimal::Decimal::new(digits, scale).to_string()))
             .boxed(),
+        "json" => {
+            prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), "[ab]?".prop_map(Value::from)].boxed()
+        }
         "bytes" => prop::collection::vec(0..4u8, 0..3).prop_map(Value::from).boxed(),
         other => panic!("no requests for {other}"),
     }
