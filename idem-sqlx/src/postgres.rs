@@ -89,7 +89,7 @@ impl PgStore {
     /// # Errors
     /// [`Error`]; [`Error::SchemaTooNew`] and [`Error::SchemaEdited`] where this release cannot tell.
     pub async fn schema_version(options: impl Into<PgOptions>) -> Result<SchemaVersion, Error> {
-        let mut connection = schema::connect(&options.into()).await?;
+        let mut connection = schema::connect(&options.into().connect).await?;
         let version = schema::version(&mut connection).await?;
         connection.close().await.map_err(Error::of_postgres)?;
         Ok(version)
