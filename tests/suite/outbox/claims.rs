@@ -61,7 +61,8 @@ where
     let work = |claim: Claim| async move {
         let first = claim.attempt() == 1;
         let mut tx = place.begin().await;
-        appended.lock().unwrap().push(outbox::append(&mut tx, &paid(&claim)).await.unwrap());
+        let told = outbox::append(&mut tx, &paid(&claim)).await.unwrap();
+        appended.lock().unwrap().push(told);
         if first {
             tx.commit().await?;
             return Err(Failure::retryable("the mail server is away"));

@@ -15,10 +15,7 @@ fn ledger() -> Consumer {
 }
 
 /// Enters `row`, as a consumer would.
-async fn enter<'c, P: Place>(place: &P, consumer: &Consumer, id: &str, row: &str) -> Result<Seen<()>, OnceError>
-where
-    P: 'c,
-{
+async fn enter<P: Place>(place: &P, consumer: &Consumer, id: &str, row: &str) -> Result<Seen<()>, OnceError> {
     let work = |mut tx: Marked<'static, P::Db>| async move {
         P::insert(&mut tx, row).await?;
         Ok((tx, ()))
