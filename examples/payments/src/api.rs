@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use idem_axum::{Claim, Failure, Idempotent, IntoReply, Reply, Unwritable};
+use idem_sqlx::webhook::WebhookError;
 use serde_json::json;
 
 use crate::events;
@@ -130,8 +131,8 @@ enum Broken {
     Ledger(#[from] sqlx::Error),
     #[error("the provider failed")]
     Provider(#[from] ProviderError),
-    #[error("the records cannot be read")]
-    Store(#[from] idem_core::StoreError),
+    #[error("a webhook could not be kept")]
+    Webhook(#[from] WebhookError),
 }
 
 impl IntoResponse for Broken {

@@ -11,6 +11,7 @@ use idem_core::events::{MetricsObserver, TracingObserver};
 use idem_core::worker::Worker;
 use idem_sqlx::SqliteStore;
 use idem_sqlx::outbox::Relay;
+use idem_sqlx::webhook::{Endpoint, InvalidEndpoint};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -32,8 +33,12 @@ use crate::transfer::CreateTransfer;
 pub struct App {
     /// idem.
     pub idem: Idem,
+    /// Where its records are.
+    pub store: SqliteStore,
     /// The service's own rows.
     pub ledger: Arc<Ledger>,
+    /// Where the provider's webhooks arrive.
+    pub webhooks: Arc<Endpoint>,
     /// The world outside.
     pub provider: Arc<Provider>,
     /// Another service, which hears of payments.
@@ -75,6 +80,9 @@ pub enum StartError {
     /// What this build hashes.
     #[error("yesterday's retries would not be recognised")]
     Contract(#[from] idem_core::RegisterError),
+    /// Where webhooks arrive.
+    #[error("the endpoint of webhooks is set up wrongly")]
+    Webhooks(#[from] InvalidEndpoint),
     /// The socket.
     #[error("{address} cannot be listened on")]
     Listen {
@@ -124,8 +132,9 @@ impl Service {
         idem.engine().register::<CreatePayment>().await?;
         idem.engine().register::<CreateTransfer>().await?;
         let office = Arc::new(Office::open(&data.join("office.sqlite")).await?);
-        let relay = Relay::new(store, Bus(Arc::clone(&office)));
-        let app = App { idem, ledger: Arc::new(ledger), provider, office };
+        let relay = Relay::new(store.clone(), Bus(Arc::clone(&office)));
+        let webhooks = Arc::new(Endpoint::new("provider", TOLERANCE, KNOWN_AGAIN)?);
+        let app = App { idem, store, ledger: Arc::new(ledger), webhooks, provider, office };
         let (stop, stopped) = oneshot::channel();
         let router = api::router(app.clone());
         // A dropped sender ends the service too: nobody is left who could.
@@ -173,3 +182,9 @@ impl Service {
 
 /// The charges of a transfer.
 const TRANSFER_CALLS: [&str; 3] = ["debit", "credit", "refund"];
+
+/// How far from now a webhook may have been signed.
+const TOLERANCE: Duration = Duration::from_secs(5 * 60);
+
+/// How long its event is known again; the provider sends one for days.
+const KNOWN_AGAIN: Duration = Duration::from_secs(30 * 24 * 60 * 60);

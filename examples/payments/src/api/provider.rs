@@ -1,10 +1,13 @@
 //! The provider's doors: what it tells the service, and how a visitor makes it fail.
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use idem_core::store::Evidence;
 use idem_core::{CallState, DownstreamKey};
+use idem_sqlx::inbox::Seen;
+use idem_sqlx::webhook::{self, Secret, WebhookError};
 use serde::{Deserialize, Serialize};
 
 use crate::api::Broken;
@@ -14,32 +17,41 @@ use crate::service::App;
 /// What the provider tells of a charge when it is booked, whoever has stopped waiting for it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Notice {
+    /// The event's own id.
+    pub event: String,
     /// The key that the charge was made under.
     pub key: String,
     /// What it came to.
     pub charge: Charge,
 }
 
-/// What provider and service have agreed on. (A real provider signs its notices, with a date.)
+/// What provider and service have agreed on, and sign with.
 pub const SECRET: &str = "provider-test-secret";
 
-/// The header that shows it.
-pub const SECRET_HEADER: &str = "provider-secret";
+/// The header that holds the signature, with the moment it was made.
+pub const SIGNATURE: &str = "provider-signature";
 
-/// Money may hang on it, so it is kept before the provider is told that it arrived; the worker does the rest.
-pub(super) async fn hear(
-    State(app): State<App>,
-    headers: HeaderMap,
-    Json(notice): Json<Notice>,
-) -> Result<StatusCode, Broken> {
-    if headers.get(SECRET_HEADER).is_none_or(|sent| sent != SECRET) {
-        return Ok(StatusCode::UNAUTHORIZED);
-    }
-    let Ok(outcome) = serde_json::to_vec(&notice.charge) else { return Ok(StatusCode::UNPROCESSABLE_ENTITY) };
+/// Money may hang on it, so it is kept before the provider is told that it arrived; the worker does the rest. An event that
+/// comes again has no second effect, and one that somebody has kept and sends later has none.
+pub(super) async fn hear(State(app): State<App>, headers: HeaderMap, body: Bytes) -> Result<StatusCode, Broken> {
+    let signature = headers.get(SIGNATURE).and_then(|sent| sent.to_str().ok()).unwrap_or_default();
+    let Ok(signed_at) = Secret::new(SECRET).verify(signature, &body) else { return Ok(StatusCode::UNAUTHORIZED) };
+    let read =
+        serde_json::from_slice(&body).and_then(|notice: Notice| Ok((serde_json::to_vec(&notice.charge)?, notice)));
+    let Ok((outcome, notice)) = read else { return Ok(StatusCode::UNPROCESSABLE_ENTITY) };
     let key = DownstreamKey::from_stored(notice.key);
     let evidence = Evidence { key, source: "webhook".to_owned(), state: CallState::Applied(outcome) };
-    let known = app.idem.engine().evidence(&evidence).await?;
-    Ok(if known { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND })
+    let tx = app.ledger.begin().await?;
+    let heard = webhook::once(tx, &app.webhooks, &notice.event, signed_at, |mut tx| async move {
+        let known = app.store.evidence_in(&mut tx, &evidence).await?;
+        Ok((tx, known))
+    });
+    Ok(match heard.await {
+        Ok(Seen::First(true) | Seen::Again) => StatusCode::NO_CONTENT,
+        Ok(Seen::First(false)) => StatusCode::NOT_FOUND,
+        Err(WebhookError::TooOld { .. } | WebhookError::TooNew { .. }) => StatusCode::BAD_REQUEST,
+        Err(error) => return Err(error.into()),
+    })
 }
 
 pub(super) async fn show_charges(State(app): State<App>) -> Result<Json<Vec<Made>>, Broken> {

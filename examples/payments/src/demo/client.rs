@@ -1,13 +1,15 @@
 //! A client of one service, over HTTP.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use idem_sqlx::webhook::Secret;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Error;
 use super::report::Scene;
+use crate::api::provider::{Notice, SIGNATURE};
 use crate::ledger::Payment;
 use crate::office::Heard;
 use crate::provider::{Made, Trouble};
@@ -123,8 +125,10 @@ impl Client {
     }
 
     /// Sends what the provider sends of itself; the answer's status.
-    pub(super) async fn notify(&self, headers: (&str, &str), body: &impl Serialize) -> Result<String, Error> {
-        let request = self.http.post(self.url("/provider/webhook")).header(headers.0, headers.1).json(body);
+    pub(super) async fn notify(&self, secret: &str, signed_at: SystemTime, notice: &Notice) -> Result<String, Error> {
+        let body = serde_json::to_vec(notice)?;
+        let signature = Secret::new(secret).sign(signed_at, &body);
+        let request = self.http.post(self.url("/provider/webhook")).header(SIGNATURE, signature).body(body);
         Ok(request.send().await?.status().as_u16().to_string())
     }
 

@@ -1,6 +1,6 @@
 //! Providers that promise less: one that charges again and can be asked, and one that cannot even be asked.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use idem_core::operator::Resolution;
 use idem_core::{IdempotencyKey, IdempotentCommand, Scope, Tenant};
@@ -9,7 +9,7 @@ use super::Error;
 use super::client::{Client, UNKNOWN, UNRESOLVED, payment};
 use super::report::Scene;
 use super::stage::{Shop, Stage};
-use crate::api::provider::{Notice, SECRET, SECRET_HEADER};
+use crate::api::provider::{Notice, SECRET};
 use crate::payment::CreatePayment;
 use crate::provider::{Charge, Fault, Kind, Trouble};
 use crate::setup::Setup;
@@ -45,15 +45,21 @@ pub(super) async fn webhook(stage: &Stage) -> Result<Scene, Error> {
     client.put("/provider/silence", &true).await?;
     let mut got = vec![fail(client, "webhook", Fault::LostAnswer).await?];
     let made = client.charges("webhook").await?.pop().ok_or("nothing was charged")?;
-    let notice = Notice { key: made.key.clone(), charge: Charge::from(made) };
-    got.push(format!("a stranger's webhook: {}", client.notify((SECRET_HEADER, "guessed"), &notice).await?));
-    got.push(format!("the provider's webhook: {}", client.notify((SECRET_HEADER, SECRET), &notice).await?));
+    let notice = Notice { event: "evt_1".to_owned(), key: made.key.clone(), charge: Charge::from(made) };
+    let (now, yesterday) = (SystemTime::now(), SystemTime::now() - Duration::from_secs(24 * 60 * 60));
+    got.push(format!("a stranger's webhook: {}", client.notify("guessed", now, &notice).await?));
+    got.push(format!("yesterday's, kept and sent again: {}", client.notify(SECRET, yesterday, &notice).await?));
+    for _ in 0..2 {
+        got.push(format!("the provider's webhook: {}", client.notify(SECRET, now, &notice).await?));
+    }
     let booked = client.paid("webhook").await?.booked;
     got.push(format!("{} in the ledger", booked.as_deref().unwrap_or("nothing")));
     got.push(client.pay("acme", "webhook", payment("webhook", "10.00")).await?);
     let expected = vec![
         UNKNOWN,
         "a stranger's webhook: 401",
+        "yesterday's, kept and sent again: 400",
+        "the provider's webhook: 204",
         "the provider's webhook: 204",
         "10.00 in the ledger",
         "201 replayed",
