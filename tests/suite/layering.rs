@@ -35,7 +35,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
         "reply", "heartbeat", "events", "reconciler"]),
     ("provider", &["reply"]),
     ("consumer", &["engine", "store"]),
-    ("recovery", &["engine", "record", "calls", "rules", "decide", "store", "events", "reconciler"]),
+    ("recovery", &["engine", "record", "decide", "store", "events"]),
     ("operator", &["engine", "key", "record", "calls", "rules", "decide", "store", "transition", "reply", "events"]),
     ("retention", &["engine", "store", "events"]),
     ("worker", &["engine", "events", "retention"]),
