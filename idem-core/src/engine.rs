@@ -29,7 +29,7 @@ pub use namespace::OtherNamespace;
 pub use register::RegisterError;
 pub use transaction::{Committed, NotCheckpointed, NotCommitted};
 
-use crate::calls::{CallClass, DownstreamKey, downstream_key};
+use crate::calls::{CallClass, CallRecord, CallState, DownstreamKey, downstream_key};
 use crate::clock::Clock;
 use crate::command::IdempotentCommand;
 use crate::decide::{Decision, decide};
@@ -141,7 +141,8 @@ impl Engine {
             // Our own name in the record: an earlier try was written, and only its answer was lost.
             if found.record.owner == new.owner && matches!(found.record.status, Status::InProgress { .. }) {
                 let how = if found.record.attempts == 1 { How::First } else { How::TakeOver };
-                return Ok(inner.runs(inner.resume(found.record, found.now), how));
+                let claim = inner.resume(found.record, found.now).await.map_err(failed)?;
+                return Ok(inner.runs(claim, how));
             }
             let age = found.now.duration_since(found.record.created_at).unwrap_or_default();
             let verdict = command.verdict(&found.record.hash);
@@ -161,7 +162,8 @@ impl Engine {
                                 attempts: found.record.attempts + 1,
                                 ..found.record
                             };
-                            return Ok(inner.runs(inner.resume(record, now), how));
+                            let claim = inner.resume(record, now).await.map_err(failed)?;
+                            return Ok(inner.runs(claim, how));
                         }
                         Guarded::Changed(changed) => changed,
                     }
@@ -313,9 +315,17 @@ impl Inner {
     }
 
     /// The claim on a record that was there before, with what earlier attempts left in it.
-    fn resume(self: &Arc<Self>, record: Record, now: std::time::SystemTime) -> Claim {
+    /// A claim that goes on from what earlier attempts left, and from what was learned about their calls since.
+    async fn resume(self: &Arc<Self>, record: Record, now: std::time::SystemTime) -> Result<Claim, StoreError> {
+        let is_known = |call: &CallRecord| matches!(call.state, CallState::Applied(_) | CallState::Rejected(_));
+        let learned = match record.calls.iter().all(is_known) {
+            true => Vec::new(),
+            false => self.store.learned(&record.scope).await?,
+        };
         let left = (record.calls.clone(), record.checkpoint.clone());
-        Claim::new(self, record.ownership(), record.hash, record.attempts, left, now)
+        let claim = Claim::new(self, record.ownership(), record.hash, record.attempts, left, now);
+        claim.learn(&learned).await;
+        Ok(claim)
     }
 
     /// A claim whose answer was lost is sent once more: under the same owner token it cannot own twice.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::decide::{Tend, tend};
 use crate::engine::{Came, Engine};
 use crate::events::{Event, RecoveryStep};
-use crate::record::{Record, Status, StatusName};
+use crate::record::{Record, StatusName};
 use crate::store::{Evidence, Found, Guarded, Seen, StoreError, Tended};
 
 /// What one round of recovery did.
@@ -78,11 +78,8 @@ impl Engine {
         let Found { record, now } = found;
         let operation = record.scope.operation();
         let rules = self.rules_of(operation).clone();
-        let learned = if matches!(record.status, Status::Unknown { .. }) {
-            self.store().learned(&record.scope).await?
-        } else {
-            Vec::new()
-        };
+        let learned =
+            if record.has_open_call() { self.store().learned(&record.scope).await? } else { Vec::<Evidence>::new() };
         let seen = Seen::of(&record);
         let (to, step) = match tend(&record, &|call| self.is_askable(&record, call, &learned), now, &rules) {
             Tend::Leave => return Ok(()),

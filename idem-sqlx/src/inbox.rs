@@ -134,7 +134,7 @@ where
     F: Future<Output = Result<(Marked<'c, DB>, T), Box<dyn StdError + Send + Sync>>>,
 {
     let (tx, mark) = mark(tx, consumer, event_id).await?;
-    act(tx, mark, work).await
+    act(tx, (consumer, event_id), mark, work).await
 }
 
 /// The mark first, so that a second delivery waits for it; until [`act`] has committed it, it is not there.
@@ -148,7 +148,12 @@ pub(crate) async fn mark<'c, DB: Tables>(
     Ok((tx, mark))
 }
 
-pub(crate) async fn act<'c, DB, W, F, T>(tx: Transaction<'c, DB>, mark: Mark, work: W) -> Result<Seen<T>, OnceError>
+pub(crate) async fn act<'c, DB, W, F, T>(
+    tx: Transaction<'c, DB>,
+    (consumer, event_id): (&Consumer, &str),
+    mark: Mark,
+    work: W,
+) -> Result<Seen<T>, OnceError>
 where
     DB: Tables,
     W: FnOnce(Marked<'c, DB>) -> F,
@@ -159,7 +164,12 @@ where
         tx.rollback().await.map_err(|error| OnceError::Database(DB::sorted(error)))?;
         return Ok(Seen::Again);
     }
-    let (Marked(tx), made) = work(Marked(tx)).await.map_err(OnceError::Work)?;
+    let (Marked(mut tx), made) = work(Marked(tx)).await.map_err(OnceError::Work)?;
+    // PostgreSQL takes a COMMIT after a failed statement for a ROLLBACK, and says so to nobody that asks: an error that the
+    // work has swallowed comes to light here. So does a mark that is gone, with the transaction that held it.
+    if !DB::is_marked(&mut tx, &consumer.name, event_id).await? {
+        return Err(OnceError::MarkLost);
+    }
     tx.commit().await.map_err(|error| OnceError::Unknown(DB::sorted(error)))?;
     Ok(Seen::First(made))
 }
@@ -185,6 +195,9 @@ pub enum OnceError {
     /// The work failed: rolled back, mark and all.
     #[error("the work of the message failed")]
     Work(#[source] Box<dyn StdError + Send + Sync>),
+    /// The work rolled back the mark, or handed back another transaction: nothing of this one is kept.
+    #[error("the mark is gone from the transaction that the work handed back")]
+    MarkLost,
     /// The commit failed, and nobody knows whether it happened. The next delivery finds the mark, or acts.
     #[error("the commit failed; the next delivery finds out whether it happened")]
     Unknown(#[source] Error),
@@ -198,6 +211,7 @@ impl OnceError {
             Self::Invalid(invalid) => invalid.code(),
             Self::Database(error) => error.code(),
             Self::Work(_) => "INBOX_WORK_FAILED",
+            Self::MarkLost => "INBOX_MARK_LOST",
             Self::Unknown(_) => "INBOX_COMMIT_UNKNOWN",
         }
     }

@@ -41,6 +41,9 @@ pub(crate) mod statements {
             keep: Duration,
         ) -> Result<Mark, Error>;
 
+        /// Whether that mark is there, in this transaction.
+        async fn is_marked(connection: &mut Self::Connection, consumer: &str, event_id: &str) -> Result<bool, Error>;
+
         /// What a driver's error is.
         fn sorted(error: sqlx::Error) -> Error;
     }

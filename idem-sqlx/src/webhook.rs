@@ -144,7 +144,7 @@ where
     {
         return Err(WebhookError::TooNew { ahead, tolerance });
     }
-    Ok(inbox::act(tx, mark, work).await?)
+    Ok(inbox::act(tx, (&endpoint.consumer, event_id), mark, work).await?)
 }
 
 /// Why a delivery was not acted on.

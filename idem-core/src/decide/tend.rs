@@ -79,12 +79,12 @@ pub enum Asked {
 
 /// What a finding makes of `call`, of a record whose providers were asked `asks` times.
 ///
-/// "It does not know it" withdraws a call only where that is proof: the provider dedupes, so that a late arrival is
-/// the same effect as the next try; or its quiescence is over, so that nothing can arrive late.
+/// "It does not know it" withdraws a call only where that is proof: the provider dedupes and has not forgotten yet, so
+/// that a late arrival is the same effect as the next try; or its quiescence is over, so that nothing can arrive late.
 #[must_use]
 pub fn asked(call: &CallRecord, finding: Finding, asks: u32, now: SystemTime, rules: &Rules) -> Asked {
     let quiet = match call.class {
-        CallClass::Dedupes { .. } => true,
+        CallClass::Dedupes { .. } => call.may_repeat(now, rules.margin()),
         CallClass::QueryOnly { quiescence } => after(call.opened_at, quiescence) <= now,
         CallClass::Neither => false,
     };

@@ -1,14 +1,17 @@
 //! Asking what became of the calls of one record: by a worker, or by a request that comes when the question is due.
 
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::time::{Duration, SystemTime};
 
+use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
 use crate::calls::{CallRecord, CallState, rerunnable};
 use crate::decide::{Asked, Finding, asked};
 use crate::engine::Engine;
 use crate::events::{Event, RecoveryStep};
-use crate::reconciler::{NotSettled, Settles, Settling};
+use crate::reconciler::{NotSettled, Settles, Settling, Transient};
 use crate::record::{OwnerToken, Record};
 use crate::rules::Rules;
 use crate::store::{Answered, AnsweredEnd, ClosedCall, End, Evidence, Fenced, Guarded, Seen, StoreError, TakeOver};
@@ -97,7 +100,7 @@ impl Engine {
                     let call = call.expect("it was found among them");
                     let kept_headers = self.kept_headers();
                     let settling = Settling { owner: &owner, record: &record, call, closed, rules, kept_headers };
-                    return self.settle(&**settles, settling).await;
+                    return self.settle(&**settles, settling, now).await;
                 }
                 None => resume(closed),
             },
@@ -115,7 +118,7 @@ impl Engine {
         Ok(match written {
             Fenced::Written { .. } if settles => Came::Settled,
             Fenced::Written { .. } if give_up => {
-                self.alert(&record, now);
+                self.park(&record, now);
                 Came::Parked
             }
             Fenced::Written { .. } | Fenced::Refused(_) => Came::Unsettled,
@@ -134,20 +137,21 @@ impl Engine {
         let operation = record.scope.operation();
         let told = learned.iter().filter(|evidence| evidence.key == call.key).map(|evidence| &evidence.state);
         // Of contradicting evidence that counts which says that money moved.
-        if let Some(state) = told.max_by_key(|state| weight(state)) {
-            return match state {
-                CallState::Applied(outcome) => Finding::Applied(outcome.clone()),
-                CallState::Rejected(reply) => Finding::Rejected(reply.clone()),
-                CallState::Withdrawn => Finding::NotApplied,
-                CallState::Open => Finding::StillUnknown,
-            };
-        }
-        let Some(reconciler) = self.reconciler_of(operation, &call.name) else { return Finding::StillUnknown };
+        let told = told.max_by_key(|state| weight(state));
+        let reconciler = self.reconciler_of(operation, &call.name);
+        let reconciler = match (told, reconciler) {
+            (Some(CallState::Applied(outcome)), _) => return Finding::Applied(outcome.clone()),
+            (Some(CallState::Rejected(reply)), _) => return Finding::Rejected(reply.clone()),
+            // What was said of an earlier attempt says nothing of this one, whose key is the same.
+            (_, Some(reconciler)) => reconciler,
+            (Some(CallState::Withdrawn), None) => return Finding::NotApplied,
+            (Some(CallState::Open) | None, None) => return Finding::StillUnknown,
+        };
         // A provider that does not answer must not use up the lease, nor a client's patience.
         let bound = self.clock().sleep(bound);
-        let asking = reconciler.find(record, call);
-        let found = match select(asking, bound).await {
-            Either::Left((found, _)) => found,
+        let asking = AssertUnwindSafe(reconciler.find(record, call)).catch_unwind();
+        let found = match select(pin!(asking), bound).await {
+            Either::Left((found, _)) => found.unwrap_or_else(|_| Err(Transient::new("the reconciler panicked"))),
             Either::Right(_) => {
                 tracing::warn!(operation, call = call.name, "a provider did not answer what became of a call");
                 return Finding::StillUnknown;
@@ -165,25 +169,43 @@ impl Engine {
     }
 
     /// T11, T11r: what the call means is the application's to say.
-    async fn settle(&self, settles: &dyn Settles, settling: Settling<'_>) -> Result<Came, StoreError> {
-        let operation = settling.record.scope.operation();
-        let (record, name) = (settling.record, &settling.call.name);
+    async fn settle(&self, settles: &dyn Settles, settling: Settling<'_>, now: SystemTime) -> Result<Came, StoreError> {
+        let Settling { owner, record, call, rules, .. } = settling;
+        let (operation, name) = (record.scope.operation(), &call.name);
         let step = match settling.call.state {
             CallState::Rejected(_) => RecoveryStep::Rejected,
             _ => RecoveryStep::Applied,
         };
-        match settles.settle(settling).await {
+        let settled = AssertUnwindSafe(settles.settle(settling)).catch_unwind().await;
+        let error = match settled.unwrap_or_else(|_| Err(NotSettled::Reconciler("it panicked".into()))) {
             Ok(Fenced::Written { .. }) => {
                 self.observe(&Event::Recovered { operation, step });
-                Ok(Came::Settled)
+                return Ok(Came::Settled);
             }
-            Ok(Fenced::Refused(_)) => Ok(Came::Unsettled),
-            Err(NotSettled::Store(error)) => Err(error),
-            // Its lease ends by itself, and it is asked about again.
-            Err(NotSettled::Reconciler(error)) => {
-                tracing::error!(operation, call = name, attempts = record.ask_attempts, %error, "a reconciler failed to settle a call");
-                Ok(Came::Unsettled)
-            }
+            Ok(Fenced::Refused(_)) => return Ok(Came::Unsettled),
+            Err(NotSettled::Store(error)) => return Err(error),
+            Err(NotSettled::Reconciler(error)) => error,
+        };
+        tracing::error!(operation, call = name, attempts = record.ask_attempts, %error, "a reconciler failed to settle a call");
+        // It is asked about again, later each time, and one day by a person.
+        let (ask_in, park) = match asked(call, Finding::StillUnknown, record.ask_attempts, now, rules) {
+            Asked::GiveUp => (rules.ask_parked, true),
+            Asked::Again(span) => (span.mul_f64(self.clock().fraction()), false),
+            Asked::Closed(_) => (rules.ask_cap, false),
+        };
+        let end = AnsweredEnd::StillUnknown { ask_in, park };
+        let written = self.store().answer(owner, &Answered { closed: Vec::new(), resource: None, end }).await?;
+        if park && matches!(written, Fenced::Written { .. }) {
+            self.park(record, now);
+            return Ok(Came::Parked);
+        }
+        Ok(Came::Unsettled)
+    }
+
+    /// A person is called, once: a parked record is still asked about, and parked again.
+    fn park(&self, record: &Record, now: SystemTime) {
+        if !record.is_parked() {
+            self.alert(record, now);
         }
     }
 

@@ -18,7 +18,7 @@ use crate::heartbeat::Live;
 use crate::key::Scope;
 use crate::record::{Checkpoint, Ownership, ResourceRef};
 use crate::reply::{CallError, Failure};
-use crate::store::{ClosedCall, Fenced, NewCall, Step, StoreError};
+use crate::store::{ClosedCall, Evidence, Fenced, NewCall, Step, StoreError};
 
 /// Ownership of one record while the work runs. Clones are handles of the same claim.
 ///
@@ -91,6 +91,21 @@ impl Claim {
             anchor: (now, engine.clock.now()),
             checkpoint: checkpoint.map(Arc::new),
             progress: Arc::new(Mutex::new(Progress { calls, ..Progress::default() })),
+        }
+    }
+
+    /// Takes what is known of calls from outside of their attempts: one that happened is not made again, whether it is
+    /// open still or was taken for one that never arrived.
+    pub(super) async fn learn(&self, learned: &[Evidence]) {
+        let mut progress = self.progress.lock().await;
+        let Progress { calls, unwritten, .. } = &mut *progress;
+        for call in calls.iter_mut().filter(|call| matches!(call.state, CallState::Open | CallState::Withdrawn)) {
+            let told = learned.iter().filter(|evidence| evidence.key == call.key).map(|evidence| &evidence.state);
+            let Some(applied) = told.into_iter().find(|state| matches!(state, CallState::Applied(_))) else { continue };
+            if call.is_open() {
+                unwritten.push(ClosedCall { name: call.name.clone(), state: applied.clone() });
+            }
+            call.state = applied.clone();
         }
     }
 

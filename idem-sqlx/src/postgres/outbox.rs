@@ -49,6 +49,11 @@ impl Statements for Postgres {
         Ok(Mark { first, since: at("since")?, now: at("now")? })
     }
 
+    async fn is_marked(connection: &mut PgConnection, consumer: &str, event_id: &str) -> Result<bool, Error> {
+        let query = sqlx::query(sql::MARKED).persistent(false).bind(consumer).bind(event_id);
+        Ok(query.fetch_optional(connection).await.map_err(Error::of_postgres)?.is_some())
+    }
+
     fn sorted(error: sqlx::Error) -> Error {
         Error::of_postgres(error)
     }

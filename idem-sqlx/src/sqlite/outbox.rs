@@ -43,6 +43,11 @@ impl Statements for Sqlite {
         Ok(Mark { first: marked.rows_affected() == 1, since, now: now() })
     }
 
+    async fn is_marked(connection: &mut SqliteConnection, consumer: &str, event_id: &str) -> Result<bool, Error> {
+        let query = sqlx::query(MARKED).bind(consumer).bind(event_id);
+        Ok(query.fetch_optional(connection).await.map_err(Error::of_sqlite)?.is_some())
+    }
+
     fn sorted(error: sqlx::Error) -> Error {
         Error::of_sqlite(error)
     }
@@ -248,14 +253,29 @@ const MARK: &str = "
 INSERT INTO idempotency_inbox (consumer, event_id, seen_at, purge_at) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (consumer, event_id) DO NOTHING";
 
+const MARKED: &str = "SELECT 1 FROM idempotency_inbox WHERE consumer = ?1 AND event_id = ?2";
+
 const CLEAN_MARKS: &str = "
 DELETE FROM idempotency_inbox WHERE (consumer, event_id) IN (
     SELECT consumer, event_id FROM idempotency_inbox WHERE purge_at < ?1 ORDER BY purge_at LIMIT ?2)";
 
 /// Every statement that finds its rows by an index, for the test of their plans. (A backlog is counted along one.)
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] =
-    &[APPEND, APPENDED, DUE, TAKE, PUBLISHED, TAKE_NEXT, NOT_PUBLISHED, REDRIVE, SKIP, CLEAN_EVENTS, MARK, CLEAN_MARKS];
+pub(super) const STATEMENTS: &[&str] = &[
+    APPEND,
+    APPENDED,
+    DUE,
+    TAKE,
+    PUBLISHED,
+    TAKE_NEXT,
+    NOT_PUBLISHED,
+    REDRIVE,
+    SKIP,
+    CLEAN_EVENTS,
+    MARK,
+    MARKED,
+    CLEAN_MARKS,
+];
 
 #[cfg(test)]
 pub(super) const INDEXED: &[(&str, &str)] = &[

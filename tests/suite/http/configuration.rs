@@ -135,7 +135,11 @@ async fn an_idempotent_that_is_dropped_is_logged_and_claims_nothing() {
 async fn the_span_of_the_request_crosses_into_the_work() {
     async fn spanned(payment: Idempotent<Pay>) -> Response {
         let span = tracing::info_span!("one_request");
-        payment.execute(|_, _| async { Ok(tracing::info!("at work")) }).instrument(span).await
+        let work = |_, _| async {
+            tracing::info!("at work");
+            Ok(())
+        };
+        payment.execute(work).instrument(span).await
     }
 
     let log = Log::start();

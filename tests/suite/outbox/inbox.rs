@@ -72,6 +72,26 @@ pub(super) async fn two_honest_events_that_say_the_same_are_two<P: Place>() {
     assert!(Consumer::new("").is_err());
 }
 
+/// After a failed statement PostgreSQL takes a COMMIT for a ROLLBACK, and sqlx does not say so: such a delivery must not be
+/// told as done. Whatever it was told as, the message has its effect in the end, and only once.
+pub(super) async fn an_error_that_the_work_swallows_is_no_lost_message<P: Place>() {
+    let place = P::fresh().await;
+    let swallowing = |mut tx: Marked<'static, P::Db>| async move {
+        P::insert(&mut tx, "entry").await?;
+        P::insert(&mut tx, "entry").await.expect_err("it is there already");
+        Ok((tx, ()))
+    };
+    let first = inbox::once(place.begin().await, &ledger(), "m1", swallowing).await;
+    let is_done = first.is_ok();
+    assert_eq!(
+        (place.rows().await.len(), place.count("inbox").await),
+        if is_done { (1, 1) } else { (0, 0) },
+        "{first:?}"
+    );
+    let second = enter(&place, &ledger(), "m1", "entry").await.unwrap();
+    assert_eq!((second == Seen::Again, place.rows().await), (is_done, vec!["entry".to_owned()]));
+}
+
 pub(super) async fn work_that_panics_leaves_no_mark<P: Place>() {
     let place = P::fresh().await;
     let panicking = |mut tx: Marked<'static, P::Db>| async move {

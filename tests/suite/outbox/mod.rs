@@ -150,6 +150,7 @@ macro_rules! promises {
                 a_message_delivered_three_times_has_one_effect_for_each_consumer
                 two_deliveries_at_once_have_one_effect
                 two_honest_events_that_say_the_same_are_two
+                an_error_that_the_work_swallows_is_no_lost_message
                 work_that_panics_leaves_no_mark
                 a_commit_that_failed_leaves_no_mark
                 what_was_written_before_a_second_delivery_is_taken_back;

@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use idem_core::decide::Finding;
 use idem_core::store::Evidence;
 use idem_core::{
-    Answer, Begin, CallClass, CallRecord, CallState, Claim, Engine, Failure, IdempotencyKey, IdempotentCommand,
-    MemoryStore, MemoryTx, Outcome, Reconciler, Record, Reply, Scope, Settled, Status, StatusName, Tenant, Transient,
+    Answer, Begin, CallClass, CallError, CallRecord, CallState, Claim, Engine, Failure, Fate, IdempotencyKey,
+    IdempotentCommand, MemoryStore, MemoryTx, Outcome, Reconciler, Record, Reply, Scope, Settled, Status, StatusName,
+    Tenant, Transient,
 };
 
 use crate::support::clock::TokioClock;
@@ -31,12 +32,14 @@ struct Provider {
     settled: Arc<Mutex<Vec<String>>>,
     resumes: bool,
     hangs: bool,
+    /// It cannot settle: by an error, or by a panic.
+    breaks: Option<bool>,
 }
 
 impl Provider {
     fn new() -> Self {
         let says = Arc::new(Mutex::new(Ok(Finding::StillUnknown)));
-        Self { says, asked: Arc::default(), settled: Arc::default(), resumes: false, hangs: false }
+        Self { says, asked: Arc::default(), settled: Arc::default(), resumes: false, hangs: false, breaks: None }
     }
 
     fn says(&self, finding: Finding) {
@@ -60,6 +63,11 @@ impl Reconciler<MemoryTx> for Provider {
         _: &Record,
         call: &CallRecord,
     ) -> Result<Settled, Box<dyn std::error::Error + Send + Sync>> {
+        match self.breaks {
+            Some(true) => panic!("on purpose"),
+            Some(false) => return Err("no such column".into()),
+            None => {}
+        }
         self.settled.lock().unwrap().push(call.name.clone());
         if self.resumes {
             return Ok(Settled::Resume);
@@ -68,6 +76,16 @@ impl Reconciler<MemoryTx> for Provider {
             Some(receipt) => Ok(Settled::Reply(Reply::status(201).body(receipt?.to_string()))),
             None => Ok(Settled::Reply(call.refusal().unwrap())),
         }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the answer was lost")]
+struct AnswerLost;
+
+impl CallError for AnswerLost {
+    fn fate(&self) -> Fate {
+        Fate::Unknown
     }
 }
 
@@ -119,6 +137,37 @@ impl Bench {
         let unknown = self.engine.run(&tenant(), &key(), &Pay { cents: 5 }, work).await.unwrap();
         let Outcome::Unknown { retry_after, .. } = unknown else { panic!("{unknown:?}") };
         tokio::time::sleep(retry_after).await;
+    }
+
+    /// The call was made, its answer did not arrive, and the work may run again.
+    async fn fails_after(&self, call: &str) {
+        let work = async |claim: Claim| {
+            let _announced = claim.open(call).await?;
+            Err(Failure::retryable("the connection was reset"))
+        };
+        let failed = self.engine.run(&tenant(), &key(), &Pay { cents: 5 }, work).await.unwrap();
+        assert!(matches!(failed, Outcome::Failed { .. }), "{failed:?}");
+        tokio::time::sleep(MINUTE).await;
+    }
+
+    async fn learns(&self, call: &str, state: CallState) {
+        let record = self.record();
+        let key = record.calls.iter().find(|known| known.name == call).unwrap().key.clone();
+        let known = self.engine.evidence(&Evidence { key, source: "webhook".to_owned(), state }).await.unwrap();
+        assert!(known);
+    }
+
+    /// The client comes back, and its work gets the call's outcome without making it.
+    async fn goes_on(&self, call: &str) -> u32 {
+        let receipt = Mutex::new(0);
+        let work = async |claim: Claim| {
+            let made = claim.call(call, |_| async { Err::<u32, _>(AnswerLost) }).await?;
+            *receipt.lock().unwrap() = made;
+            Ok(Reply::status(201))
+        };
+        let done = self.engine.run(&tenant(), &key(), &Pay { cents: 5 }, work).await.unwrap();
+        assert!(matches!(done, Outcome::Done { .. }), "{done:?}");
+        receipt.into_inner().unwrap()
     }
 
     /// What the same request gets, which does not run.
@@ -216,6 +265,77 @@ async fn a_request_asks_nobody_where_nobody_can_be_asked() {
     let before = bench.record();
     bench.unknown_until().await;
     assert_eq!(bench.record(), before);
+}
+
+/// A provider forgets its keys: after that "I do not know it" is no proof, and a call that is made again is a second charge.
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_may_have_forgotten_proves_nothing_by_not_knowing() {
+    let bench = bench(Provider::new());
+    bench.abandon(&["charge"]).await;
+    bench.recover_for(25 * HOUR).await;
+    assert_eq!(bench.state(), (StatusName::Unknown, true), "a person was called before it forgets");
+    bench.provider.says(Finding::NotApplied);
+    bench.recover_for(3 * HOUR).await;
+    assert_eq!(bench.state(), (StatusName::Unknown, true), "it is not made again");
+    bench.provider.says(Finding::applied(&7).unwrap());
+    bench.recover_for(3 * HOUR).await;
+    assert_eq!(bench.state().0, StatusName::Completed, "that it happened is proof at any time");
+}
+
+/// Two attempts have one key: what was said of the first says nothing of the second.
+#[tokio::test(start_paused = true)]
+async fn that_an_earlier_attempt_never_arrived_does_not_silence_the_provider() {
+    let bench = bench(Provider::new());
+    bench.loses_the_answer_to("book").await;
+    bench.learns("book", CallState::Withdrawn).await;
+    bench.provider.says(Finding::applied(&7).unwrap());
+    bench.recover_for(3 * HOUR).await;
+    assert_eq!(bench.state().0, StatusName::Completed);
+}
+
+/// It was taken for one that never arrived; then the provider's webhook comes. The next attempt does not make it again.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_withdrawn_and_happened_after_all_is_not_made_again() {
+    let bench = bench(Provider::new());
+    bench.loses_the_answer_to("book").await;
+    bench.provider.says(Finding::NotApplied);
+    bench.recover_for(3 * HOUR).await;
+    assert_eq!(bench.state(), (StatusName::FailedRetryable, false));
+    bench.learns("book", CallState::Applied(b"7".to_vec())).await;
+    assert_eq!(bench.goes_on("book").await, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_call_that_is_known_to_have_happened_is_not_made_again() {
+    let bench = bench(Provider::new());
+    bench.fails_after("mail").await;
+    bench.learns("mail", CallState::Applied(b"7".to_vec())).await;
+    assert_eq!(bench.goes_on("mail").await, 7);
+    assert_eq!(bench.record().calls[0].state, CallState::Applied(b"7".to_vec()));
+}
+
+/// Nobody can be asked about it, and yet somebody has said it: a worker settles what no client comes back for.
+#[tokio::test(start_paused = true)]
+async fn evidence_for_a_call_that_nobody_can_be_asked_about_is_heard() {
+    let bench = bench(Provider::new());
+    bench.fails_after("mail").await;
+    bench.learns("mail", CallState::Applied(b"7".to_vec())).await;
+    bench.recover_for(HOUR).await;
+    assert_eq!(bench.record().calls[0].state, CallState::Applied(b"7".to_vec()), "{:?}", bench.record());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciler_that_cannot_settle_or_panics_calls_a_person_in_the_end() {
+    for panics in [false, true] {
+        let bench = bench(Provider { breaks: Some(panics), ..Provider::new() });
+        bench.provider.says(Finding::applied(&7).unwrap());
+        bench.abandon(&["book"]).await;
+        bench.recover_for(HOUR).await;
+        assert_eq!(bench.state(), (StatusName::Unknown, false));
+        bench.recover_for(80 * HOUR).await;
+        assert_eq!(bench.state(), (StatusName::Unknown, true));
+        assert!(bench.provider.asked.load(Ordering::Relaxed) < 1000, "later each time");
+    }
 }
 
 /// What the provider says lets it run again: the very request that asked runs.

@@ -99,7 +99,8 @@ proptest! {
         let withdrawn = asked(&call, Finding::NotApplied, 1, now(), &Rules::default())
             == Asked::Closed(idem_core::CallState::Withdrawn);
         let proof = match call.class {
-            CallClass::Dedupes { .. } => true,
+            // It has not forgotten: a late arrival is the same effect as the next try.
+            CallClass::Dedupes { .. } => call.may_repeat(now(), Rules::default().margin()),
             CallClass::QueryOnly { quiescence } => call.opened_at + quiescence <= now(),
             CallClass::Neither => false,
         };

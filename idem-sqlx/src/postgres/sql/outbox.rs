@@ -178,6 +178,9 @@ SELECT first, ",
     " AS now FROM (SELECT count(*) > 0 AS first FROM marked OFFSET 0) AS marks, clock"
 );
 
+pub(in crate::postgres) const MARKED: &str =
+    "SELECT 1 FROM idem.idempotency_inbox WHERE consumer = $1 AND event_id = $2";
+
 pub(in crate::postgres) const CLEAN_MARKS: &str = "
 DELETE FROM idem.idempotency_inbox WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM idem.idempotency_inbox WHERE purge_at < (SELECT clock_timestamp())
