@@ -314,7 +314,6 @@ impl Inner {
         (self.call_refused)(call)
     }
 
-    /// The claim on a record that was there before, with what earlier attempts left in it.
     /// A claim that goes on from what earlier attempts left, and from what was learned about their calls since.
     async fn resume(self: &Arc<Self>, record: Record, now: std::time::SystemTime) -> Result<Claim, StoreError> {
         let is_known = |call: &CallRecord| matches!(call.state, CallState::Applied(_) | CallState::Rejected(_));

@@ -1,5 +1,7 @@
 //! Records that no client comes back for, over the memory store on a clock that stands still unless somebody waits.
 
+mod asking;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -79,16 +81,6 @@ impl Reconciler<MemoryTx> for Provider {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("the answer was lost")]
-struct AnswerLost;
-
-impl CallError for AnswerLost {
-    fn fate(&self) -> Fate {
-        Fate::Unknown
-    }
-}
-
 struct Bench {
     memory: MemoryStore,
     engine: Engine,
@@ -125,63 +117,6 @@ impl Bench {
         let claim = self.claim().await;
         for call in calls {
             let _announced = claim.open(call).await.unwrap();
-        }
-    }
-
-    /// The call was made, and its answer did not arrive; its question is due.
-    async fn loses_the_answer_to(&self, call: &str) {
-        let work = async |claim: Claim| {
-            let _announced = claim.open(call).await?;
-            Err(Failure::unknown("the connection was reset"))
-        };
-        let unknown = self.engine.run(&tenant(), &key(), &Pay { cents: 5 }, work).await.unwrap();
-        let Outcome::Unknown { retry_after, .. } = unknown else { panic!("{unknown:?}") };
-        tokio::time::sleep(retry_after).await;
-    }
-
-    /// The call was made, its answer did not arrive, and the work may run again.
-    async fn fails_after(&self, call: &str) {
-        let work = async |claim: Claim| {
-            let _announced = claim.open(call).await?;
-            Err(Failure::retryable("the connection was reset"))
-        };
-        let failed = self.engine.run(&tenant(), &key(), &Pay { cents: 5 }, work).await.unwrap();
-        assert!(matches!(failed, Outcome::Failed { .. }), "{failed:?}");
-        tokio::time::sleep(MINUTE).await;
-    }
-
-    async fn learns(&self, call: &str, state: CallState) {
-        let record = self.record();
-        let key = record.calls.iter().find(|known| known.name == call).unwrap().key.clone();
-        let known = self.engine.evidence(&Evidence { key, source: "webhook".to_owned(), state }).await.unwrap();
-        assert!(known);
-    }
-
-    /// The client comes back, and its work gets the call's outcome without making it.
-    async fn goes_on(&self, call: &str) -> u32 {
-        let receipt = Mutex::new(0);
-        let work = async |claim: Claim| {
-            let made = claim.call(call, |_| async { Err::<u32, _>(AnswerLost) }).await?;
-            *receipt.lock().unwrap() = made;
-            Ok(Reply::status(201))
-        };
-        let done = self.engine.run(&tenant(), &key(), &Pay { cents: 5 }, work).await.unwrap();
-        assert!(matches!(done, Outcome::Done { .. }), "{done:?}");
-        receipt.into_inner().unwrap()
-    }
-
-    /// What the same request gets, which does not run.
-    async fn again(&self) -> Answer {
-        match self.engine.run(&tenant(), &key(), &Pay { cents: 5 }, |_| async { unreachable!() }).await.unwrap() {
-            Outcome::Second(answer) => answer,
-            other => panic!("it ran again: {other:?}"),
-        }
-    }
-
-    async fn unknown_until(&self) -> Duration {
-        match self.again().await {
-            Answer::OutcomeUnknown { retry_after } => retry_after,
-            other => panic!("{other:?}"),
         }
     }
 
@@ -229,101 +164,6 @@ async fn the_provider_said_yes_and_the_process_died() {
     }
 }
 
-/// No worker runs anywhere: the client that comes back asks itself.
-#[tokio::test(start_paused = true)]
-async fn a_request_that_comes_when_the_question_is_due_gets_the_answer_itself() {
-    let bench = bench(Provider::new());
-    bench.loses_the_answer_to("book").await;
-    bench.provider.says(Finding::applied(&7).unwrap());
-    let another = bench.engine.run(&tenant(), &key(), &Pay { cents: 6 }, |_| async { unreachable!() }).await.unwrap();
-    assert!(matches!(another, Outcome::Second(Answer::Mismatch(_))), "{another:?}");
-    assert_eq!(bench.provider.asked.load(Ordering::Relaxed), 0, "not for another command");
-    let again = bench.again().await;
-    assert!(matches!(again, Answer::Replay { ref response, .. } if response.status == 201), "{again:?}");
-    assert_eq!(bench.provider.asked.load(Ordering::Relaxed), 1);
-    assert_eq!(*bench.provider.settled.lock().unwrap(), ["book"], "business rows are settled with the record");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_asks_one_short_question_and_not_again_before_it_is_due() {
-    let bench = bench(Provider { hangs: true, ..Provider::new() });
-    bench.loses_the_answer_to("book").await;
-    let (asked_at, retry_after) = (tokio::time::Instant::now(), bench.unknown_until().await);
-    assert_eq!(asked_at.elapsed(), Duration::from_secs(2), "a provider that does not answer is not waited for");
-    let waited = tokio::time::Instant::now();
-    bench.unknown_until().await;
-    assert_eq!((waited.elapsed(), bench.provider.asked.load(Ordering::Relaxed)), (Duration::ZERO, 1));
-    tokio::time::sleep(retry_after).await;
-    bench.unknown_until().await;
-    assert_eq!(bench.provider.asked.load(Ordering::Relaxed), 2, "when it was told to come back, it asks");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_asks_nobody_where_nobody_can_be_asked() {
-    let bench = bench(Provider::new());
-    bench.loses_the_answer_to("text").await;
-    let before = bench.record();
-    bench.unknown_until().await;
-    assert_eq!(bench.record(), before);
-}
-
-/// A provider forgets its keys: after that "I do not know it" is no proof, and a call that is made again is a second charge.
-#[tokio::test(start_paused = true)]
-async fn a_provider_that_may_have_forgotten_proves_nothing_by_not_knowing() {
-    let bench = bench(Provider::new());
-    bench.abandon(&["charge"]).await;
-    bench.recover_for(25 * HOUR).await;
-    assert_eq!(bench.state(), (StatusName::Unknown, true), "a person was called before it forgets");
-    bench.provider.says(Finding::NotApplied);
-    bench.recover_for(3 * HOUR).await;
-    assert_eq!(bench.state(), (StatusName::Unknown, true), "it is not made again");
-    bench.provider.says(Finding::applied(&7).unwrap());
-    bench.recover_for(3 * HOUR).await;
-    assert_eq!(bench.state().0, StatusName::Completed, "that it happened is proof at any time");
-}
-
-/// Two attempts have one key: what was said of the first says nothing of the second.
-#[tokio::test(start_paused = true)]
-async fn that_an_earlier_attempt_never_arrived_does_not_silence_the_provider() {
-    let bench = bench(Provider::new());
-    bench.loses_the_answer_to("book").await;
-    bench.learns("book", CallState::Withdrawn).await;
-    bench.provider.says(Finding::applied(&7).unwrap());
-    bench.recover_for(3 * HOUR).await;
-    assert_eq!(bench.state().0, StatusName::Completed);
-}
-
-/// It was taken for one that never arrived; then the provider's webhook comes. The next attempt does not make it again.
-#[tokio::test(start_paused = true)]
-async fn a_call_that_was_withdrawn_and_happened_after_all_is_not_made_again() {
-    let bench = bench(Provider::new());
-    bench.loses_the_answer_to("book").await;
-    bench.provider.says(Finding::NotApplied);
-    bench.recover_for(3 * HOUR).await;
-    assert_eq!(bench.state(), (StatusName::FailedRetryable, false));
-    bench.learns("book", CallState::Applied(b"7".to_vec())).await;
-    assert_eq!(bench.goes_on("book").await, 7);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_open_call_that_is_known_to_have_happened_is_not_made_again() {
-    let bench = bench(Provider::new());
-    bench.fails_after("mail").await;
-    bench.learns("mail", CallState::Applied(b"7".to_vec())).await;
-    assert_eq!(bench.goes_on("mail").await, 7);
-    assert_eq!(bench.record().calls[0].state, CallState::Applied(b"7".to_vec()));
-}
-
-/// Nobody can be asked about it, and yet somebody has said it: a worker settles what no client comes back for.
-#[tokio::test(start_paused = true)]
-async fn evidence_for_a_call_that_nobody_can_be_asked_about_is_heard() {
-    let bench = bench(Provider::new());
-    bench.fails_after("mail").await;
-    bench.learns("mail", CallState::Applied(b"7".to_vec())).await;
-    bench.recover_for(HOUR).await;
-    assert_eq!(bench.record().calls[0].state, CallState::Applied(b"7".to_vec()), "{:?}", bench.record());
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_reconciler_that_cannot_settle_or_panics_calls_a_person_in_the_end() {
     for panics in [false, true] {
@@ -336,20 +176,6 @@ async fn a_reconciler_that_cannot_settle_or_panics_calls_a_person_in_the_end() {
         assert_eq!(bench.state(), (StatusName::Unknown, true));
         assert!(bench.provider.asked.load(Ordering::Relaxed) < 1000, "later each time");
     }
-}
-
-/// What the provider says lets it run again: the very request that asked runs.
-#[tokio::test(start_paused = true)]
-async fn a_request_that_learns_that_nothing_happened_runs() {
-    let bench = bench(Provider::new());
-    bench.loses_the_answer_to("book").await;
-    bench.provider.says(Finding::NotApplied);
-    // Its quiescence is over.
-    tokio::time::sleep(2 * HOUR).await;
-    let ran =
-        bench.engine.run(&tenant(), &key(), &Pay { cents: 5 }, |_| async { Ok(Reply::status(201)) }).await.unwrap();
-    assert!(matches!(ran, Outcome::Done { .. }), "{ran:?}");
-    assert_eq!(bench.record().calls[0].state, CallState::Withdrawn);
 }
 
 #[tokio::test(start_paused = true)]
@@ -446,22 +272,6 @@ impl idem_core::CallError for Never {
     fn fate(&self) -> idem_core::Fate {
         idem_core::Fate::Unknown
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_webhook_settles_what_nobody_could_be_asked_about() {
-    let bench = bench(Provider::new());
-    bench.abandon(&["text"]).await;
-    bench.recover_for(10 * MINUTE).await;
-    assert_eq!(bench.state(), (StatusName::Unknown, true));
-    let key = bench.record().calls[0].key.clone();
-    let told = |key| Evidence { key, source: "webhook".to_owned(), state: CallState::Applied(b"7".to_vec()) };
-    assert!(bench.engine.evidence(&told(key)).await.unwrap());
-    bench.recover_for(10 * MINUTE).await;
-    assert_eq!(bench.state(), (StatusName::FailedRetryable, false), "the next attempt goes on from there");
-    assert_eq!(bench.record().calls[0].state, CallState::Applied(b"7".to_vec()));
-    let stranger = idem_core::DownstreamKey::from_stored("text_of_somebody_else".to_owned());
-    assert!(!bench.engine.evidence(&told(stranger)).await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
