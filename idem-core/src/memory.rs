@@ -34,7 +34,8 @@ pub struct MemoryStore {
 
 #[derive(Default)]
 struct State {
-    records: HashMap<Scope, Record>,
+    /// Boxed, so that the table moves pointers when it grows: every other request waits meanwhile.
+    records: HashMap<Scope, Box<Record>>,
     evidence: Vec<(Scope, Evidence)>,
     audit: Vec<AuditEntry>,
     contracts: HashMap<(String, u32), Vec<String>>,
@@ -58,7 +59,7 @@ impl MemoryStore {
     /// The record of `scope` as it stands, for tests and for looking.
     #[must_use]
     pub fn record(&self, scope: &Scope) -> Option<Record> {
-        self.lock().records.get(scope).cloned()
+        self.lock().records.get(scope).map(|record| Record::clone(record))
     }
 
     /// How many records there are.
@@ -132,7 +133,7 @@ impl Claiming for MemoryStore {
         let now = self.now();
         Ok(match state.records.entry(claim.scope.clone()) {
             Entry::Vacant(empty) => {
-                empty.insert(transition::insert(claim, now));
+                empty.insert(Box::new(transition::insert(claim, now)));
                 Claimed::Inserted { now }
             }
             Entry::Occupied(there) => Claimed::Found(found(there.get(), now)),
@@ -230,7 +231,7 @@ impl Recovering for MemoryStore {
     async fn learn(&self, evidence: &Evidence) -> Result<Option<Scope>, StoreError> {
         let mut state = self.lock();
         let now = self.now();
-        let known = |record: &&mut Record| record.calls.iter().any(|call| call.key == evidence.key);
+        let known = |record: &&mut Box<Record>| record.calls.iter().any(|call| call.key == evidence.key);
         let Some(record) = state.records.values_mut().find(known) else { return Ok(None) };
         transition::learn(record, now);
         let scope = record.scope.clone();

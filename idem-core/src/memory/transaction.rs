@@ -98,7 +98,7 @@ impl Joins<MemoryStore> for MemoryTx {
             let at = match records.iter().position(|record| record.scope == write.owner.scope) {
                 Some(at) => at,
                 None => {
-                    records.extend(state.records.get(&write.owner.scope).cloned());
+                    records.extend(state.records.get(&write.owner.scope).map(|record| Record::clone(record)));
                     records.len().saturating_sub(1)
                 }
             };
@@ -107,7 +107,7 @@ impl Joins<MemoryStore> for MemoryTx {
             }
         }
         for record in records {
-            state.records.insert(record.scope.clone(), record);
+            state.records.insert(record.scope.clone(), Box::new(record));
         }
         drop(state);
         effects.into_iter().for_each(|effect| effect());
