@@ -163,7 +163,8 @@ pub trait Sweeping: Send + Sync {
     /// record in progress, unknown, or with an open call.
     ///
     /// It may take less than it was allowed to, of one kind or of all together. That it swept nothing at all says that
-    /// nothing is over any more, but for what another sweeper has in hand.
+    /// nothing is over any more, but for what another sweeper has in hand, and what lies behind very many records that
+    /// are not: a later batch comes to them.
     ///
     /// # Errors
     /// [`StoreError`]; the next round goes on.

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 pub const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a provider promises of a second request with the same key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize, Deserialize)]
 pub enum Kind {
     /// It makes no second charge within [`RETENTION`], and can be asked.
     #[default]

@@ -105,9 +105,9 @@ impl Claim {
             }
             let becomes = becomes(ended, &progress.calls, self.store_now(), rules);
             let kept = || {
+                let kept_of = |reply: &Reply| reply.kept(becomes, rules, &self.engine.kept_headers);
                 // A final state without an answer has the work's word that it is final.
-                let reply = reply.clone().unwrap_or_else(|| Reply::status(422));
-                reply.kept(becomes, rules, &self.engine.kept_headers)
+                reply.as_ref().map_or_else(|| kept_of(&Reply::status(422)), kept_of)
             };
             let retry_after = self.retry_after(becomes, asked_for);
             let end = match becomes {

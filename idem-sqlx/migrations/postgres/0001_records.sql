@@ -28,7 +28,6 @@ CREATE TABLE idem.idempotency_requests (
     hash_form               integer     NOT NULL CHECK (hash_form > 0),
     hash_version            bigint      NOT NULL CHECK (hash_version > 0),
     response_status         integer,
-    response_schema_version integer,
     -- The day whose partition of idempotency_bodies has the body; NULL: it is in this row, or not kept.
     body_day                date,
 
@@ -47,7 +46,6 @@ CREATE TABLE idem.idempotency_requests (
 
     resource_type           text        COLLATE "C",
     resource_id             text        COLLATE "C",
-    error_code              text        COLLATE "C",
     checkpoint              text        COLLATE "C",
     checkpoint_version      bigint,
     checkpoint_data         bytea,

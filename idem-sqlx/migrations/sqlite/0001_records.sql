@@ -28,11 +28,9 @@ CREATE TABLE idempotency_requests (
     response_status         INTEGER,
     response_headers        BLOB,
     response_body           BLOB,
-    response_schema_version INTEGER,
 
     resource_type           TEXT,
     resource_id             TEXT,
-    error_code              TEXT,
     checkpoint              TEXT,
     checkpoint_version      INTEGER,
     checkpoint_data         BLOB,

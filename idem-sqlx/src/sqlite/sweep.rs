@@ -112,7 +112,7 @@ const SIZES_OF_EXPIRED: &str =
 const EXPIRE: &str = concat!(
     "
 UPDATE idempotency_requests SET
-    status = 'expired', response_status = NULL, response_headers = NULL, response_body = NULL, error_code = NULL,
+    status = 'expired', response_status = NULL, response_headers = NULL, response_body = NULL,
     checkpoint = NULL, checkpoint_version = NULL, checkpoint_data = NULL, next_attempt_at = NULL, parked_at = NULL,
     finished_at = NULL, expires_at = NULL, body_until = NULL, revision = revision + 1, updated_at = ?1
 WHERE rowid IN (

@@ -85,7 +85,7 @@ async fn measure(rounds: usize) -> Result<(), Failed> {
         }
     }
     let mut sqlite_32 = f64::NAN;
-    for work in [Work::Single, Work::Cycle, Work::Replays] {
+    for work in [Work::Single, Work::Cycle, Work::Payment, Work::Replays] {
         for callers in CALLERS {
             let ratio = sqlite::compare(work, callers, rounds).await?.row("SQLite", work, callers);
             if callers == 32 && work == Work::Single {

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::http::bench::{Answer, LateClock, ProviderFailed, Server, StillClock, idem, pay, payment, route, unscoped};
 use crate::http::command::{Pay, PayNewer};
-use crate::http::hangup::Held;
+use crate::http::held::Held;
 use crate::http::rebuilt::{misdeclared, rebuilding};
 use crate::support::faulty::{Fails, FaultyStore, Request};
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::http::bench::{Answer, Effects, Server, idem, payment, record};
 use crate::http::command::Pay;
-use crate::http::hangup::Held;
+use crate::http::held::Held;
 
 struct Bench {
     server: Server,

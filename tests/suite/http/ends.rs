@@ -10,7 +10,6 @@ use idem_axum::{CallClass, Claim, Failure, Fate, IdempotencyKey, MemoryStore, Re
 use idem_core::{Begin, StatusName};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
-use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::http::bench::{Effects, LateClock, ProviderFailed, Server, TENANT, idem, pay, record, settled};
 use crate::http::command::Pay;
@@ -187,32 +186,6 @@ async fn an_error_without_an_answer_is_no_bare_500_and_may_be_retried() {
     assert!(!String::from_utf8_lossy(&first.body).contains("invalid digit"), "the error belongs into the log");
     sleep(Duration::from_millis(20)).await;
     assert_eq!(server.pay("k").await.status, 201);
-}
-
-#[tokio::test]
-async fn a_panic_frees_the_key_at_once_and_the_service_goes_on() {
-    for (caught, http2) in [(false, false), (true, false), (false, true), (true, true)] {
-        let (store, effects) = (MemoryStore::new(), Effects::default());
-        let happening = effects.clone();
-        let work = move |_, _| {
-            happening.happen();
-            let run = happening.count();
-            async move {
-                assert!(run > 1, "the first run panics");
-                Ok(StatusCode::CREATED)
-            }
-        };
-        let router = pay(idem(store.clone()).build().unwrap(), work);
-        let router = if caught { router.layer(CatchPanicLayer::new()) } else { router };
-        let server = Server::start(router).await;
-        let server = if http2 { server.over_http2() } else { server };
-        let first = server.pay("k").await;
-        assert_eq!((first.status, first.code()), (503, "IDEMPOTENCY_WORK_FAILED".to_owned()));
-        assert_eq!(record(&store, "k").unwrap().status.name(), StatusName::FailedRetryable);
-        sleep(Duration::from_millis(20)).await;
-        assert_eq!(server.pay("k").await.status, 201);
-        assert_eq!(effects.count(), 2);
-    }
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 
 use crate::http::bench::{Effects, Server, TENANT, idem};
 use crate::http::command::Pay;
-use crate::http::hangup::watched;
+use crate::http::held::watched;
 use crate::http::local::Pool;
 
 struct Service {

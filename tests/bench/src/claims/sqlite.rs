@@ -8,7 +8,8 @@ use idem_sqlx::SqliteStore;
 use rusqlite::{Connection, params};
 
 use super::{
-    ANSWER, DAY, Failed, Keys, LEASE, OPERATION, REPLAYED, Rates, TENANT, TURN, Work, fill_up, in_turns, turn,
+    ANSWER, CALL, DAY, Failed, Keys, LEASE, OPERATION, OUTCOME, REPLAYED, Rates, TENANT, TURN, Work, fill_up, in_turns,
+    turn,
 };
 
 pub(super) async fn compare(work: Work, callers: usize, rounds: usize) -> Result<Rates, Failed> {
@@ -51,8 +52,13 @@ impl Plain {
             } else {
                 let key = keys.next_key();
                 self.insert(&key)?;
-                if work == Work::Cycle {
-                    self.complete(&key)?;
+                match work {
+                    Work::Single | Work::Replays => {}
+                    Work::Cycle => self.complete(&key)?,
+                    Work::Payment => {
+                        self.announce(&key)?;
+                        self.complete_with_call(&key)?;
+                    }
                 }
             }
             done += 1;
@@ -71,6 +77,30 @@ impl Plain {
         let now = millis()?;
         let day = i64::try_from(DAY.as_millis())?;
         self.one(COMPLETE, params![TENANT, OPERATION, key, vec![b'x'; ANSWER], now, now + day, now + 31 * day])
+    }
+
+    fn announce(&mut self, key: &str) -> Result<(), Failed> {
+        let now = millis()?;
+        let day = i64::try_from(DAY.as_millis())?;
+        self.together(|plain| {
+            plain.one(OPEN, params![TENANT, OPERATION, key, CALL, day, format!("{CALL}_{key}"), now])?;
+            plain.one(ANNOUNCED, params![TENANT, OPERATION, key, now])
+        })
+    }
+
+    fn complete_with_call(&mut self, key: &str) -> Result<(), Failed> {
+        let now = millis()?;
+        self.together(|plain| {
+            plain.one(CLOSE, params![TENANT, OPERATION, key, CALL, OUTCOME, now])?;
+            plain.complete(key)
+        })
+    }
+
+    /// Writes that take effect together, with one sync.
+    fn together(&mut self, writes: impl FnOnce(&mut Self) -> Result<(), Failed>) -> Result<(), Failed> {
+        self.0.execute_batch("BEGIN IMMEDIATE")?;
+        writes(self)?;
+        Ok(self.0.execute_batch("COMMIT")?)
     }
 
     fn read(&mut self, key: &str) -> Result<Vec<u8>, Failed> {
@@ -98,6 +128,17 @@ const COMPLETE: &str = "UPDATE idempotency_requests SET
     status = 'completed', response_status = 201, response_headers = X'', response_body = ?4, finished_at = ?5,
     expires_at = ?6, purge_at = ?7, locked_until = NULL, revision = revision + 1, updated_at = ?5
 WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3 AND fence = 1 AND status = 'in_progress'";
+
+const OPEN: &str = "INSERT INTO idempotency_calls (
+    tenant_id, operation_name, idempotency_key, call_name, class, class_span, downstream_key, state, fence, opened_at)
+VALUES (?1, ?2, ?3, ?4, 'dedupes', ?5, ?6, 'open', 1, ?7)";
+
+const ANNOUNCED: &str = "UPDATE idempotency_requests SET
+    first_call_at = ?4, revision = revision + 1, updated_at = ?4
+WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3 AND fence = 1 AND status = 'in_progress'";
+
+const CLOSE: &str = "UPDATE idempotency_calls SET state = 'applied', outcome = ?5, closed_at = ?6
+WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3 AND call_name = ?4 AND state = 'open'";
 
 const READ: &str = "SELECT status, request_hash, response_status, response_headers, response_body
 FROM idempotency_requests WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3";

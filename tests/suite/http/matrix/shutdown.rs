@@ -1,4 +1,4 @@
-//! The end of a process, with work whose client has gone, and with work whose client waits, on HTTP/1.1 and HTTP/2.
+//! The end of a process, with work whose client has gone, and with work whose client waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::sleep;
 
 use crate::http::bench::{Effects, idem, pay, payment, record};
+use crate::http::matrix::Row;
 
 /// What the client does while the service shuts down, and what the service does about its work then.
 #[derive(Clone, Copy, PartialEq)]
@@ -80,23 +81,16 @@ fn shut_down(http: u8, end: Visitor) -> (Option<u16>, &'static str, usize) {
     (status, record(&store, "k").unwrap().status.name().as_str(), ended.count())
 }
 
-#[test]
-fn a_graceful_shutdown_gives_a_client_who_waits_his_answer() {
-    for http in [1, 2] {
-        assert_eq!(shut_down(http, Visitor::Waits), (Some(201), "completed", 1), "HTTP/{http}");
-    }
-}
-
-#[test]
-fn a_graceful_shutdown_that_drains_ends_the_work_of_clients_who_have_gone() {
-    for http in [1, 2] {
-        assert_eq!(shut_down(http, Visitor::GoneAndDrained), (None, "completed", 1), "HTTP/{http}");
-    }
-}
-
-#[test]
-fn a_graceful_shutdown_that_does_not_drain_leaves_it_to_the_lease() {
-    for http in [1, 2] {
-        assert_eq!(shut_down(http, Visitor::GoneAndNotDrained), (None, "in_progress", 0), "HTTP/{http}");
-    }
+pub(super) fn rows() -> Vec<Row> {
+    let visitors = [
+        ("A graceful shutdown, the client waits", Visitor::Waits),
+        ("A graceful shutdown and `drain`, the client has gone", Visitor::GoneAndDrained),
+        ("A graceful shutdown without `drain`, the client has gone", Visitor::GoneAndNotDrained),
+    ];
+    let row = |(case, visitor): (&str, _), http| {
+        let (status, record, ended) = shut_down(http, visitor);
+        let answers = status.map_or_else(|| "none".to_owned(), |status| super::answer(status, false));
+        Row { case: case.to_owned(), http, answers, records: vec![record], runs: vec![ended] }
+    };
+    visitors.into_iter().flat_map(|visitor| [row(visitor, 1), row(visitor, 2)]).collect()
 }
