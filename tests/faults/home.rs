@@ -1,6 +1,7 @@
 //! Where records and business rows are: one database, made anew for each test.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use idem_core::store::{Joins, TxStore};
@@ -72,7 +73,7 @@ impl Home for Sqlite {
     async fn open(address: &Address) -> Result<Self, Failed> {
         let Address::Sqlite(file) = address else { return Err("not a file".into()) };
         let options = SqliteConnectOptions::new().filename(file).create_if_missing(true);
-        let pool = SqlitePool::connect_with(options.busy_timeout(std::time::Duration::from_secs(30))).await?;
+        let pool = SqlitePool::connect_with(options.busy_timeout(Duration::from_secs(30))).await?;
         let store = SqliteStore::beside(&pool).await?;
         sqlx::query(TABLE).execute(&pool).await?;
         Ok(Self { store, pool })
@@ -106,7 +107,9 @@ impl Home for Postgres {
         let Address::Postgres { port, user, database } = address else { return Err("not a server".into()) };
         let options = PgConnectOptions::new().host("127.0.0.1").port(*port).username(user).database(database);
         let pool = PgPool::connect_with(options).await?;
-        let store = PgStore::open(PgOptions::from(&pool)).await?;
+        let brief = Duration::from_secs(1);
+        let options = PgOptions::from(&pool).statement_timeout(brief).idle_transaction_timeout(brief);
+        let store = PgStore::open(options).await?;
         sqlx::query(TABLE).execute(&pool).await?;
         Ok(Self { store, pool })
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use idem_core::StatusName;
-use idem_core::consumer::{DeadLetter, Delivery};
+use idem_core::consumer::Delivery;
 use payments::provider::Kind;
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
@@ -18,8 +18,9 @@ use tokio::time::{sleep, timeout};
 use crate::die::{Dies, Moment, Point};
 use crate::history::{History, What};
 use crate::home::{Address, Home, Postgres, Sqlite};
-use crate::service::{LEASE, Pay, Service};
-use crate::world::World;
+use crate::invariants::answered;
+use crate::service::{LEASE, Service, pay};
+use crate::world::{KINDS, World, random, rounds};
 
 /// What a process that is to die is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -66,10 +67,6 @@ async fn run<H: Home>(errand: Errand) {
         }
     };
     println!("\nSURVIVED {suspensions} {ended:?}");
-}
-
-fn pay(key: &str) -> Pay {
-    Pay { account: key.to_owned(), cents: 1000 }
 }
 
 /// How a process ended.
@@ -135,15 +132,14 @@ impl Trial {
 
 async fn trial<H: Home>(database: &str, records: Address, kind: Kind) -> u32 {
     let name = format!("{database}, {kind:?}");
-    let seed = std::env::var("IDEM_SEED").ok().map_or_else(|| fastrand::u64(..), |seed| seed.parse().unwrap());
-    println!("{name}: IDEM_SEED={seed}");
+    let random = random(&name);
     let folder = tempfile::tempdir().unwrap();
     let records = if let Address::Sqlite(_) = records { Address::file(folder.path()) } else { records };
     let mut trial = Trial {
         name: name.clone(),
         world: World { records, folder: folder.path().to_owned(), kind },
         history: History::new(),
-        random: fastrand::Rng::with_seed(seed),
+        random,
         room: Semaphore::new(2),
     };
     let service = Arc::new(Service::<H>::open(&trial.world).await.unwrap());
@@ -189,7 +185,7 @@ async fn heal<H: Home>(trial: &Trial, service: &Arc<Service<H>>, keys: &[String]
         // What nobody can be asked about is put before a person by a worker, and by nobody else.
         service.engine.recover_once(100).await.unwrap();
     }
-    join_all(come_back.iter().map(|key| answered(trial, service, key))).await;
+    join_all(come_back.iter().map(|key| answered(&trial.name, &trial.history, service, key))).await;
     let settle = async {
         loop {
             service.engine.recover_once(100).await.unwrap();
@@ -210,47 +206,8 @@ async fn heal<H: Home>(trial: &Trial, service: &Arc<Service<H>>, keys: &[String]
         }
     };
     timeout(Duration::from_secs(60), settle).await.expect("the worker leaves nothing unsettled");
-    join_all(stay_away.iter().map(|key| answered(trial, service, key))).await;
+    join_all(stay_away.iter().map(|key| answered(&trial.name, &trial.history, service, key))).await;
 }
-
-/// The client's answer, and what must be true of it.
-async fn answered<H: Home>(trial: &Trial, service: &Service<H>, key: &str) {
-    let Trial { name, history, .. } = trial;
-    history.add(What::Invoke, key, "comes back");
-    let answer = timeout(Duration::from_secs(60), service.settled(key, &pay(key))).await;
-    let what = match answer {
-        Ok(Delivery::Ack) => What::Ok,
-        Ok(_) => What::Fail,
-        Err(_) => What::Info,
-    };
-    history.add(what, key, format!("{answer:?}"));
-    let story = || format!("{name}: {key}\n{}", history.of(key));
-    let answer = answer.unwrap_or_else(|_| panic!("no definite answer\n{}", story()));
-    let (charges, booked) = (service.charges(key).await, service.booked(key).await);
-    let record = service.record(key).await.unwrap();
-    assert!(charges <= 1, "{charges} charges\n{}", story());
-    match answer {
-        Delivery::Ack => {
-            assert_eq!((charges, booked), (1, 1), "charges and bookings of a payment that is done\n{}", story());
-            assert_eq!(record.status.name(), StatusName::Completed, "{}", story());
-        }
-        Delivery::DeadLetter(DeadLetter::Unresolved) if service.kind() == Kind::Neither => {
-            assert_eq!(booked, 0, "a booking of a payment that nobody knows of\n{}", story());
-        }
-        other => panic!("{other:?}\n{}", story()),
-    }
-    let again = service.settled(key, &pay(key)).await;
-    assert_eq!(again, answer, "the second answer is another one\n{}", story());
-    let asked = service.asked(key).await;
-    assert!(asked <= i64::try_from(record.fence.get()).unwrap(), "{asked} calls of fewer owners\n{}", story());
-}
-
-/// How often each trial is run: once, or as often as `IDEM_ROUNDS` says.
-fn rounds() -> u32 {
-    std::env::var("IDEM_ROUNDS").ok().map_or(1, |rounds| rounds.parse().unwrap())
-}
-
-const KINDS: [Kind; 3] = [Kind::Dedupes, Kind::QueryOnly, Kind::Neither];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_dies_wherever_nothing_is_paid_twice_and_everybody_gets_an_answer_on_sqlite() {

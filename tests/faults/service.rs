@@ -14,6 +14,7 @@ use idem_core::{
 };
 use payments::provider::{Charge, Kind, Made, Order, Provider, RETENTION};
 use rust_decimal::Decimal;
+use tokio::time::timeout;
 
 use crate::home::{Books, Home};
 use crate::world::World;
@@ -23,6 +24,11 @@ use crate::world::World;
 pub(crate) struct Pay {
     pub(crate) account: String,
     pub(crate) cents: u32,
+}
+
+/// One payment. Its key is its account too, by which the provider's books are read.
+pub(crate) fn pay(key: &str) -> Pay {
+    Pay { account: key.to_owned(), cents: 1000 }
 }
 
 pub(crate) struct Service<H: Home> {
@@ -125,7 +131,8 @@ async fn work<H: Home>(home: Arc<H>, provider: Arc<Provider>, claim: Claim, comm
     };
     let charge: Charge = claim.call("charge", async |key| provider.charge(order(key)).await).await?;
     let mut tx = home.store().begin().await?;
-    tx.book(&command.account).await?;
+    // The application bounds its own statements.
+    timeout(Duration::from_secs(2), tx.book(&command.account)).await??;
     Ok(claim.commit(tx, receipt(&charge)).await?.into())
 }
 

@@ -20,3 +20,17 @@ impl World {
         self.folder.join("provider.sqlite")
     }
 }
+
+pub(crate) const KINDS: [Kind; 3] = [Kind::Dedupes, Kind::QueryOnly, Kind::Neither];
+
+/// How often each trial is run: once, or as often as `IDEM_ROUNDS` says.
+pub(crate) fn rounds() -> u32 {
+    std::env::var("IDEM_ROUNDS").ok().map_or(1, |rounds| rounds.parse().unwrap())
+}
+
+/// A trial's chance. It tells its seed, which `IDEM_SEED` gives back to it.
+pub(crate) fn random(trial: &str) -> fastrand::Rng {
+    let seed = std::env::var("IDEM_SEED").ok().map_or_else(|| fastrand::u64(..), |seed| seed.parse().unwrap());
+    println!("{trial}: IDEM_SEED={seed}");
+    fastrand::Rng::with_seed(seed)
+}

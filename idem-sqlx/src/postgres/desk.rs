@@ -4,6 +4,7 @@
 //! insert then reports its row and is never committed: two owners. Here a caller that goes away leaves its task behind,
 //! which ends what was begun, and nothing but a single statement is ever begun without a proxy.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,10 +13,11 @@ use futures_util::future::BoxFuture;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{Connection, PgPool, Postgres};
+use tokio::time::timeout;
 
 use crate::error::{Error, Trouble};
 use crate::postgres::options::PgOptions;
-use crate::postgres::session::Session;
+use crate::postgres::session::{NETWORK, Session};
 
 /// Clones share the connections.
 #[derive(Debug, Clone)]
@@ -48,7 +50,16 @@ impl Desk {
                     })
                 })
         };
-        let work = pool().connect_lazy_with(options.connect.clone());
+        let work = pool()
+            // The pool tests a connection that comes back, and waits for it as long as TCP does: on a line on which
+            // nothing comes any more, for a quarter of an hour.
+            .after_release(|connection, _| {
+                Box::pin(async move {
+                    let silent = |_| sqlx::Error::Io(ErrorKind::TimedOut.into());
+                    timeout(NETWORK, connection.ping()).await.map_err(silent)?.map(|()| true)
+                })
+            })
+            .connect_lazy_with(options.connect.clone());
         let pool = pool()
             // Below instead: a test each time is a round trip for every claim.
             .test_before_acquire(false)

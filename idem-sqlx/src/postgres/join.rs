@@ -1,13 +1,16 @@
 //! Records written inside of the application's own transaction.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use idem_core::store::{Answered, Evidence, Fenced, Finish, Joins, OtherStore, Step, TxStore};
 use idem_core::{Ownership, StoreError};
 use sqlx::types::Uuid;
 use sqlx::{PgConnection, Postgres, Row, Transaction};
+use tokio::time::timeout;
 
 use crate::error::{Error, Trouble};
-use crate::postgres::session::Session;
+use crate::postgres::session::{NETWORK, Session, silent};
 use crate::postgres::{PgStore, sql, tend, write};
 
 #[async_trait]
@@ -31,7 +34,11 @@ impl Joins<PgStore> for Transaction<'_, Postgres> {
     }
 
     async fn commit(self) -> Result<(), StoreError> {
-        Transaction::commit(self).await.map_err(|error| Error::of_postgres(error).into())
+        match timeout(COMMIT, Transaction::commit(self)).await {
+            Ok(committed) => committed.map_err(|error| Error::of_postgres(error).into()),
+            // Sent, and perhaps done: the record tells.
+            Err(_) => Err(silent().into()),
+        }
     }
 }
 
@@ -63,9 +70,12 @@ impl TxStore for PgStore {
         let pool = self.desk.work();
         // A task, which nobody cancels: a `begin` dropped in flight can leave its connection inside a transaction, in
         // the pool. What nobody waits for any more is rolled back when the task drops it.
-        let begun = tokio::spawn(async move { pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await }).await;
-        match begun {
-            Ok(begun) => begun.map_err(|error| Error::of_postgres(error).into()),
+        let patience = self.desk.options().acquire_timeout.saturating_add(NETWORK);
+        let begin = self.desk.options().begin();
+        let begun = tokio::spawn(async move { timeout(patience, pool.begin_with(begin)).await });
+        match begun.await {
+            Ok(Ok(begun)) => begun.map_err(|error| Error::of_postgres(error).into()),
+            Ok(Err(_)) => Err(silent().into()),
             Err(error) => Err(StoreError::Unavailable(Box::new(error))),
         }
     }
@@ -78,6 +88,10 @@ impl TxStore for PgStore {
         Ok(written)
     }
 }
+
+/// How long a commit may take. It may wait for a standby, so it is not held to a statement's time-out. That nobody waits
+/// longer undoes nothing: what became of it is read from the record.
+const COMMIT: Duration = Duration::from_secs(10);
 
 /// What a transaction of the right database can see.
 struct Joined {

@@ -8,6 +8,7 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::types::Uuid;
 use sqlx::{PgConnection, Postgres};
+use tokio::time::timeout;
 
 use crate::error::{Error, Trouble};
 use crate::postgres::options::{PgOptions, millis};
@@ -20,7 +21,7 @@ pub(super) struct Session<'c> {
     /// Behind a proxy: what `lock_timeout` and `statement_timeout` are set to.
     timeouts: Option<[String; 2]>,
     may_forget: bool,
-    patience: Option<Duration>,
+    patience: Duration,
     /// Whether statements stay prepared on the connection.
     prepares: bool,
 }
@@ -29,25 +30,22 @@ impl<'c> Session<'c> {
     /// A connection of the store's own.
     pub(super) fn of(connection: &'c mut PgConnection, options: &PgOptions) -> Self {
         let timeouts = options.behind_proxy.then(|| [millis(options.lock_timeout), millis(options.statement_timeout)]);
-        let patience = Some(options.statement_timeout.saturating_add(NETWORK));
+        let patience = options.statement_timeout.saturating_add(NETWORK);
         Self { connection, timeouts, may_forget: options.may_forget, patience, prepares: !options.behind_proxy }
     }
 
-    /// A connection inside of the application's transaction, which begins and ends it.
+    /// A connection inside of the application's transaction, which begins and ends it. The server's time-outs there are
+    /// the application's own; a line on which nothing comes is given up after the store's.
     pub(super) fn within(connection: &'c mut PgConnection, options: &PgOptions) -> Self {
         let (may_forget, prepares) = (options.may_forget, !options.behind_proxy);
-        Self { connection, timeouts: None, may_forget, patience: None, prepares }
+        let patience = options.statement_timeout.saturating_add(NETWORK);
+        Self { connection, timeouts: None, may_forget, patience, prepares }
     }
 
     /// Runs one statement, in a transaction of its own. After [`Error::Failed`] the connection must not be used again.
     pub(super) async fn rows(&mut self, query: Bound<'_>) -> Result<Vec<PgRow>, Error> {
-        match self.patience {
-            // The server keeps its time-outs itself; this is for one that is not to be heard of any more.
-            Some(patience) => tokio::time::timeout(patience, self.send(query))
-                .await
-                .unwrap_or_else(|_| Err(Error::Failed(sqlx::Error::Io(ErrorKind::TimedOut.into())))),
-            None => self.send(query).await,
-        }
+        // The server keeps its time-outs itself; this is for one that is not to be heard of any more.
+        timeout(self.patience, self.send(query)).await.unwrap_or_else(|_| Err(silent()))
     }
 
     async fn send(&mut self, query: Bound<'_>) -> Result<Vec<PgRow>, Error> {
@@ -100,5 +98,10 @@ const SETTINGS: &str = "SELECT set_config('lock_timeout', $1, true), set_config(
     set_config('synchronous_commit', CASE WHEN $3 OR current_setting('synchronous_commit') <> 'off'
         THEN current_setting('synchronous_commit') ELSE 'on' END, true)";
 
+/// A server that is not to be heard of any more.
+pub(super) fn silent() -> Error {
+    Error::Failed(sqlx::Error::Io(ErrorKind::TimedOut.into()))
+}
+
 /// What a statement may take beyond its time-out at the server.
-const NETWORK: Duration = Duration::from_secs(3);
+pub(super) const NETWORK: Duration = Duration::from_secs(3);
