@@ -115,12 +115,7 @@ impl<S: OutboxStore> Line<S> {
 
     /// A database that is away for a moment must not have an event published twice: it is tried for as long as the lease
     /// allows. With when it was asked, the last time: where it gives the next event, that one's lease began after that.
-    async fn settle(
-        &self,
-        number: i64,
-        settle: &Settle,
-        asked_at: Instant,
-    ) -> (Result<Settled, StoreError>, Instant) {
+    async fn settle(&self, number: i64, settle: &Settle, asked_at: Instant) -> (Result<Settled, StoreError>, Instant) {
         let until = asked_at + self.lease.span;
         let mut wait = (self.lease.span / 256).min(LONGEST_WAIT);
         loop {

@@ -29,13 +29,8 @@ pub(crate) mod statements {
         async fn redrive(&self, id: &str, by: &ByHand) -> Result<bool, StoreError>;
 
         /// One batch of a topic's dead letters whose numbers are above `after`, the oldest first.
-        async fn redrive_topic(
-            &self,
-            topic: &str,
-            after: i64,
-            limit: u32,
-            by: &ByHand,
-        ) -> Result<Redriven, StoreError>;
+        async fn redrive_topic(&self, topic: &str, after: i64, limit: u32, by: &ByHand)
+        -> Result<Redriven, StoreError>;
 
         /// Whether there was such a dead letter.
         async fn skip(&self, id: &str, by: &ByHand) -> Result<bool, StoreError>;

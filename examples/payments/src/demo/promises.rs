@@ -102,5 +102,5 @@ async fn fail(client: &Client, scene: &str, fault: Fault) -> Result<String, Erro
 /// Recovery that can be watched.
 fn brisk(provider: Kind) -> Setup {
     let moment = Duration::from_millis(50);
-    Setup { provider, grace: Duration::ZERO, look_every: moment, backoff: moment, ..Setup::default() }
+    Setup { provider, grace: moment, look_every: moment, backoff: moment, ..Setup::default() }
 }
