@@ -181,7 +181,8 @@ async fn a_calls_keys_have_the_form_that_it_was_declared_with() {
         let keys = &keys;
         async move {
             for call in ["charge", "transfer"] {
-                keys.lock().unwrap().push(claim.open(call).await?.key().as_str().to_owned());
+                let call = claim.open(call).await?;
+                keys.lock().unwrap().push(call.key().as_str().to_owned());
             }
             Err(Failure::retryable("away"))
         }
