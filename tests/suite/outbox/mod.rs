@@ -126,6 +126,7 @@ macro_rules! promises {
                 a_failing_event_holds_up_its_key_and_no_other
                 a_publisher_that_does_not_answer_is_given_up
                 a_publisher_that_panics_takes_nobody_with_it
+                an_event_that_nobody_had_time_for_is_given_back
                 a_key_that_never_runs_dry_does_not_keep_its_place
                 spans_without_end_are_as_good_as_long_ones
                 relays_share_what_there_is;

@@ -158,6 +158,21 @@ pub(super) async fn relays_share_what_there_is<P: Place>() {
     assert_eq!(got.iter().collect::<BTreeSet<_>>().len(), 60, "{got:?}");
 }
 
+/// Its lease is over before anybody could begin: it is as before, with what its last try came to, and no attempt older.
+pub(super) async fn an_event_that_nobody_had_time_for_is_given_back<P: Place>() {
+    let place = P::fresh().await;
+    place.append(&[("e", "pay_1")]).await;
+    let broker = Broker::new().will("e", [Fault::Away]);
+    assert_eq!(place.relay(&broker).relay_once(100).await.unwrap(), Relayed { failed: 1, ..NOTHING });
+    place.hasten().await;
+    let relay = place.relay(&broker).options(RelayOptions { lease: Duration::ZERO, ..patient() });
+    assert_eq!(relay.relay_once(100).await.unwrap(), Relayed { lost: 1, ..NOTHING });
+    let as_before =
+        "outbox WHERE state = 'waiting' AND attempts = 1 AND owner_token IS NULL AND last_error LIKE '%connection'";
+    assert_eq!((place.count(as_before).await, broker.got().len()), (1, 0));
+    assert_eq!(place.relay(&broker).relay_once(100).await.unwrap(), Relayed { published: 1, ..NOTHING });
+}
+
 /// One place to work at, and a key that is never done: the other one comes between.
 pub(super) async fn a_key_that_never_runs_dry_does_not_keep_its_place<P: Place>() {
     let place = P::fresh().await;
