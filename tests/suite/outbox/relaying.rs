@@ -185,9 +185,9 @@ pub(super) async fn a_key_that_never_runs_dry_does_not_keep_its_place<P: Place>(
     let relay = place.relay(&broker).options(options.clone());
     assert_eq!(relay.relay_once(100).await.unwrap(), Relayed { published: 7, ..NOTHING });
     assert_eq!(broker.got(), ["a1", "a2", "b1", "b2", "a3", "a4", "a5"]);
-    // None in a row is one.
+    // None in a row is one. Where there is place for others, and nobody else waits, it has its next turn at once.
     place.append(&[("a6", "a"), ("a7", "a")]).await;
-    let relay = place.relay(&broker).options(RelayOptions { quantum: 0, ..options });
+    let relay = place.relay(&broker).options(RelayOptions { lines: 16, quantum: 0, ..options });
     assert_eq!(relay.relay_once(100).await.unwrap(), Relayed { published: 2, ..NOTHING });
 }
 
