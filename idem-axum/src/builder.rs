@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::StatusCode;
 use idem_core::events::Observer;
 use idem_core::store::TxStore;
-use idem_core::{CallClass, Clock, ConfigError, EngineBuilder, IdempotentCommand, Reconciler, Reply, Rules};
+use idem_core::{CallSpec, Clock, ConfigError, EngineBuilder, IdempotentCommand, Reconciler, Reply, Rules};
 
 use crate::execute::Replies;
 use crate::gate::Gate;
@@ -189,8 +189,8 @@ impl<T> IdemBuilder<T> {
     }
 
     /// See [`EngineBuilder::call`].
-    pub fn call<C: IdempotentCommand>(self, name: impl Into<String>, class: CallClass) -> Self {
-        self.engine(|engine| engine.call::<C>(name, class))
+    pub fn call<C: IdempotentCommand>(self, name: impl Into<String>, call: impl Into<CallSpec>) -> Self {
+        self.engine(|engine| engine.call::<C>(name, call))
     }
 
     /// Whom to ask what became of a call whose answer nobody saw; see [`EngineBuilder::reconciler`]. Without one such a

@@ -57,8 +57,8 @@ pub use gate::StillRunning;
 /// What this crate stands on. `#[derive(IdempotentCommand)]` finds it here where idem-core is no dependency itself.
 pub use idem_core;
 pub use idem_core::{
-    Call, CallClass, CallError, Claim, DownstreamKey, Failure, Fate, IdempotencyKey, IdempotentCommand, MemoryStore,
-    NotCalled, Replay, Reply, ResourceRef, Rules, Tenant,
+    Call, CallClass, CallError, CallSpec, Claim, DownstreamKey, Failure, Fate, IdempotencyKey, IdempotentCommand,
+    KeyForm, MemoryStore, NotCalled, Replay, Reply, ResourceRef, Rules, Tenant,
 };
 pub use operation::Operation;
 pub use replay::Made;

@@ -17,6 +17,11 @@ pub struct Operation {
     backoff: Option<(Duration, Duration)>,
     body_cap: Option<usize>,
     patience: Option<Duration>,
+    grace: Option<Duration>,
+    ask_lease: Option<Duration>,
+    ask_cap: Option<Duration>,
+    horizon: Option<Duration>,
+    ask_parked: Option<Duration>,
     replay: Option<Replay>,
     optional_key: bool,
 }
@@ -62,6 +67,31 @@ impl Operation {
         Self { patience: Some(patience), ..self }
     }
 
+    /// See [`Rules::grace`].
+    pub fn grace(self, grace: Duration) -> Self {
+        Self { grace: Some(grace), ..self }
+    }
+
+    /// See [`Rules::ask_lease`].
+    pub fn ask_lease(self, lease: Duration) -> Self {
+        Self { ask_lease: Some(lease), ..self }
+    }
+
+    /// See [`Rules::ask_cap`].
+    pub fn ask_cap(self, longest: Duration) -> Self {
+        Self { ask_cap: Some(longest), ..self }
+    }
+
+    /// See [`Rules::horizon`].
+    pub fn horizon(self, horizon: Duration) -> Self {
+        Self { horizon: Some(horizon), ..self }
+    }
+
+    /// See [`Rules::ask_parked`].
+    pub fn ask_parked(self, span: Duration) -> Self {
+        Self { ask_parked: Some(span), ..self }
+    }
+
     /// What a later request gets of a success: the stored answer, or one that the application writes anew
     /// ([`Idempotent::rebuilt_by`](crate::Idempotent::rebuilt_by)). They are two promises of an API: the same answer,
     /// or the same resource. A record that was kept under one promise keeps it: switching an operation changes nothing
@@ -93,6 +123,11 @@ impl Operation {
         set(&mut rules.backoff_cap, self.backoff.map(|(_, longest)| longest));
         set(&mut rules.body_cap, self.body_cap);
         set(&mut rules.patience, self.patience);
+        set(&mut rules.grace, self.grace);
+        set(&mut rules.ask_lease, self.ask_lease);
+        set(&mut rules.ask_cap, self.ask_cap);
+        set(&mut rules.horizon, self.horizon);
+        set(&mut rules.ask_parked, self.ask_parked);
         set(&mut rules.replay, self.replay);
         rules
     }
@@ -126,7 +161,12 @@ mod tests {
             .backoff(span(6), span(7))
             .body_cap(8)
             .patience(span(9))
-            .replay(Replay::Rebuilt { schema_version: 10 });
+            .replay(Replay::Rebuilt { schema_version: 10 })
+            .grace(span(11))
+            .ask_lease(span(12))
+            .ask_cap(span(13))
+            .horizon(span(14))
+            .ask_parked(span(15));
         let expected = Rules {
             lease: span(1),
             max_run: span(2),
@@ -138,7 +178,11 @@ mod tests {
             body_cap: 8,
             patience: span(9),
             replay: Replay::Rebuilt { schema_version: 10 },
-            ..all.clone()
+            grace: span(11),
+            ask_lease: span(12),
+            ask_cap: span(13),
+            horizon: span(14),
+            ask_parked: span(15),
         };
         assert_eq!(own.over(&all), expected);
         assert_eq!(Operation::default().optional_key().over(&all), all);

@@ -4,11 +4,15 @@
 //! announced and not closed may have happened or not; what may follow then depends on what its provider promises,
 //! its [`CallClass`].
 
+mod key_form;
+
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest, Sha256};
+
+pub use key_form::KeyForm;
 
 use crate::key::Scope;
 
@@ -28,6 +32,28 @@ pub enum CallClass {
     },
     /// Neither (an SMS gateway): the record cannot protect this effect, only say that nobody knows.
     Neither,
+}
+
+/// A call as an engine declares it: what its provider promises, and what its keys look like. A [`CallClass`] is one, with
+/// keys of the usual form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSpec {
+    pub(crate) class: CallClass,
+    pub(crate) key_form: KeyForm,
+}
+
+impl CallSpec {
+    /// The same call, with downstream keys of that form.
+    #[must_use]
+    pub fn key_form(self, key_form: KeyForm) -> Self {
+        Self { key_form, ..self }
+    }
+}
+
+impl From<CallClass> for CallSpec {
+    fn from(class: CallClass) -> Self {
+        Self { class, key_form: KeyForm::default() }
+    }
 }
 
 /// Where one announced call stands.
@@ -131,10 +157,4 @@ pub fn resource_id(namespace: &str, scope: &Scope) -> String {
         sha.update(part);
     }
     BASE32_NOPAD.encode(&sha.finalize()[..16]).to_ascii_lowercase()
-}
-
-/// The key for one call of one scope, `charge_4kq…`: the call's name and the [`resource_id`].
-#[must_use]
-pub(crate) fn downstream_key(namespace: &str, scope: &Scope, call: &str) -> DownstreamKey {
-    DownstreamKey(format!("{call}_{}", resource_id(namespace, scope)))
 }

@@ -9,6 +9,7 @@ mod claim;
 mod conduct;
 mod local;
 mod namespace;
+mod own_id;
 mod register;
 mod tell;
 mod transaction;
@@ -24,12 +25,14 @@ pub use builder::{ConfigError, EngineBuilder};
 pub use call::{Call, NotCalled};
 pub use checkpoint::UnreadableCheckpoint;
 pub use claim::Claim;
+use claim::Left;
 pub use local::LocalClaim;
 pub use namespace::OtherNamespace;
+pub use own_id::NoOwnId;
 pub use register::RegisterError;
 pub use transaction::{Committed, NotCheckpointed, NotCommitted};
 
-use crate::calls::{CallClass, CallRecord, CallState, DownstreamKey, downstream_key};
+use crate::calls::{CallRecord, CallSpec, CallState};
 use crate::clock::Clock;
 use crate::command::IdempotentCommand;
 use crate::decide::{Decision, decide};
@@ -80,7 +83,7 @@ pub(crate) struct Inner {
     rules: Rules,
     operations: HashMap<String, Rules>,
     /// (operation, call) and what its provider promises.
-    calls: HashMap<(String, String), CallClass>,
+    calls: HashMap<(String, String), CallSpec>,
     kept_headers: Vec<String>,
     call_refused: Box<dyn Fn(&str) -> Reply + Send + Sync>,
     forbidden_is_final: bool,
@@ -130,7 +133,7 @@ impl Engine {
         let mut found = match inner.claim(&new).await.map_err(failed)? {
             Claimed::Inserted { now } => {
                 let ownership = Ownership { scope: new.scope, fence: Fence::FIRST, owner: new.owner };
-                let claim = Claim::new(inner, ownership, new.hash, 1, (Vec::new(), None), now);
+                let claim = Claim::new(inner, ownership, new.hash, 1, Left::default(), now);
                 return Ok(inner.runs(claim, How::First));
             }
             Claimed::Found(found) => found,
@@ -302,12 +305,8 @@ impl Inner {
         self.operations.get(operation).unwrap_or(&self.rules)
     }
 
-    fn class(&self, operation: &str, call: &str) -> Option<CallClass> {
-        self.calls.get(&(operation.to_owned(), call.to_owned())).copied()
-    }
-
-    fn downstream_key(&self, scope: &Scope, call: &str) -> DownstreamKey {
-        downstream_key(&self.namespace, scope, call)
+    fn declared(&self, operation: &str, call: &str) -> Option<&CallSpec> {
+        self.calls.get(&(operation.to_owned(), call.to_owned()))
     }
 
     fn call_refused(&self, call: &str) -> Reply {
@@ -321,7 +320,11 @@ impl Inner {
             true => Vec::new(),
             false => self.store.learned(&record.scope).await?,
         };
-        let left = (record.calls.clone(), record.checkpoint.clone());
+        let left = Left {
+            calls: record.calls.clone(),
+            checkpoint: record.checkpoint.clone(),
+            resource: record.resource.clone(),
+        };
         let claim = Claim::new(self, record.ownership(), record.hash, record.attempts, left, now);
         claim.learn(&learned).await;
         Ok(claim)

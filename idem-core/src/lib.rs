@@ -52,7 +52,7 @@ pub mod transition;
 #[cfg(feature = "tokio")]
 pub mod worker;
 
-pub use calls::{CallClass, CallRecord, CallState, DownstreamKey, rerunnable, resource_id};
+pub use calls::{CallClass, CallRecord, CallSpec, CallState, DownstreamKey, KeyForm, rerunnable, resource_id};
 pub use canonical::{Canonical, Sink};
 pub use clock::{Clock, SystemClock};
 pub use command::IdempotentCommand;
@@ -60,8 +60,8 @@ pub use contract::Contract;
 #[cfg(feature = "derive")]
 pub use derive::{Canonical, IdempotentCommand};
 pub use engine::{
-    Answer, Begin, Call, Claim, Committed, ConfigError, Engine, EngineBuilder, LocalClaim, NotCalled, NotCheckpointed,
-    NotCommitted, Original, OtherNamespace, Outcome, RegisterError, UnreadableCheckpoint,
+    Answer, Begin, Call, Claim, Committed, ConfigError, Engine, EngineBuilder, LocalClaim, NoOwnId, NotCalled,
+    NotCheckpointed, NotCommitted, Original, OtherNamespace, Outcome, RegisterError, UnreadableCheckpoint,
 };
 pub use hash::{CommandHash, InvalidHash, Verdict};
 pub use key::{IdempotencyKey, InvalidKey, InvalidTenant, Scope, Tenant};

@@ -128,10 +128,10 @@ impl Resolution {
         for call in record.open_calls() {
             let said = self.calls.iter().find(|said| said.name == call.name).map(|said| said.state.clone());
             let state = match (&self.end, said) {
-                (_, Some(said)) => said,
+                (_, Some(said)) => said.kept(kept_headers),
                 // Nobody makes it again, so nobody reads its outcome.
                 (Ending::Completed(_), None) => CallState::Applied(b"null".to_vec()),
-                (Ending::Refused(reply), None) => CallState::Rejected(reply.to_stored_bytes()),
+                (Ending::Refused(reply), None) => CallState::Rejected(reply.to_kept_bytes(kept_headers)),
                 (Ending::NeverHappened, None) => CallState::Withdrawn,
                 (Ending::Resume, None) => return Err(ResolveError::CallLeftOpen(call.name.clone())),
             };

@@ -72,7 +72,8 @@ impl Finding {
         Ok(Self::Applied(serde_json::to_vec(outcome)?))
     }
 
-    /// The call was refused for good, and this is the answer that the work would have given.
+    /// The call was refused for good, and this is the answer that the work would have given. It is kept with the headers that
+    /// any answer is kept with.
     #[must_use]
     pub fn rejected(reply: &Reply) -> Self {
         Self::Rejected(reply.to_stored_bytes())
@@ -105,6 +106,14 @@ impl CallState {
         match self {
             Self::Rejected(stored) => Reply::from_stored_bytes(stored),
             Self::Open | Self::Applied(_) | Self::Withdrawn => None,
+        }
+    }
+
+    /// The same state, of an answer with those headers only that any answer is kept with.
+    pub(crate) fn kept(self, headers: &[String]) -> Self {
+        match self.refusal() {
+            Some(reply) => Self::Rejected(reply.to_kept_bytes(headers)),
+            None => self,
         }
     }
 }

@@ -92,6 +92,11 @@ impl Reply {
         StoredResponse { status: self.status, headers: self.headers.clone(), body: Some(self.body.clone()) }.to_bytes()
     }
 
+    /// The same of an answer that passes the filter of all kept ones.
+    pub(crate) fn to_kept_bytes(&self, headers: &[String]) -> Vec<u8> {
+        self.stored(headers, usize::MAX).to_bytes()
+    }
+
     /// Reads it back; `None` for anything else.
     pub(crate) fn from_stored_bytes(bytes: &[u8]) -> Option<Self> {
         StoredResponse::from_bytes(bytes).map(Self::from)

@@ -17,7 +17,8 @@ pub struct Rules {
     pub body_retention: Duration,
     /// How long it is known after the window what a key meant. Default 30 days.
     pub metadata_retention: Duration,
-    /// How long workers leave a record to its clients after its lease, or its next attempt, is due. Default 60 s.
+    /// How long workers leave a record to its clients after its lease, or its next attempt, is due. Not zero: a client that
+    /// retries in time should meet no worker. Default 60 s.
     pub grace: Duration,
     /// How long a worker asks without a sign of life before another may. Default 30 s.
     pub ask_lease: Duration,

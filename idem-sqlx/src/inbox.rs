@@ -18,7 +18,7 @@ use idem_core::StoreError;
 use sqlx::{Database, Transaction};
 
 use crate::error::Error;
-use crate::outbox::{InvalidEvent, OutboxStore, check_name};
+use crate::outbox::{InvalidEvent, LONGEST_SPAN, OutboxStore, check_name};
 use crate::tables::Tables;
 use crate::tables::statements::Mark;
 
@@ -40,11 +40,11 @@ impl Consumer {
         Ok(Self { name, keep: Duration::from_secs(30 * 24 * 60 * 60) })
     }
 
-    /// How long a message is known again. Default 30 days. It must be longer than a message can come again: lie in the
-    /// queue, among dead letters, or in a producer's own retries.
+    /// How long a message is known again. Default 30 days, a hundred years at most. It must be longer than a message can come
+    /// again: lie in the queue, among dead letters, or in a producer's own retries.
     #[must_use]
     pub fn keep(mut self, span: Duration) -> Self {
-        self.keep = span;
+        self.keep = span.min(LONGEST_SPAN);
         self
     }
 }

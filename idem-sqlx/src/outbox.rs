@@ -50,6 +50,7 @@ pub use event::{Event, InvalidEvent};
 pub use publish::{Publish, PublishError};
 pub use queue::OutboxStore;
 pub(crate) use queue::statements;
+pub(crate) use relay::LONGEST_SPAN;
 pub use relay::{Relay, RelayOptions, Relayed};
 
 use crate::error::Error;

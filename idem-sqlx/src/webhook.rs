@@ -12,11 +12,12 @@ use std::time::{Duration, SystemTime};
 
 use sqlx::Transaction;
 
-pub use signature::{Secret, SignatureError};
+pub use signature::{EmptySecret, Secret, SignatureError};
 
 use crate::inbox::{self, Consumer, Marked, OnceError, Seen};
-use crate::outbox::InvalidEvent;
+use crate::outbox::{InvalidEvent, LONGEST_SPAN};
 use crate::tables::Tables;
+use crate::tables::statements::Mark;
 
 /// Where one provider's webhooks arrive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +36,7 @@ impl Endpoint {
     /// ahead could then be taken a second time.
     pub fn new(name: impl Into<String>, tolerance: Duration, keep: Duration) -> Result<Self, InvalidEndpoint> {
         let needed = tolerance.saturating_mul(2);
-        if keep < needed {
+        if keep.min(LONGEST_SPAN) < needed {
             return Err(InvalidEndpoint::ForgetsTooSoon { keep, needed });
         }
         Ok(Self { consumer: Consumer::new(name)?.keep(keep), tolerance })
@@ -95,7 +96,7 @@ impl SignedAt {
 ///
 /// # async fn receive(pool: sqlx::SqlitePool, header: &str, body: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
 /// let endpoint = Endpoint::new("provider", Duration::from_secs(300), Duration::from_secs(30 * 24 * 60 * 60))?;
-/// let signed_at = Secret::new("whsec_1").verify(header, body)?;
+/// let signed_at = Secret::new("whsec_1")?.verify(header, body)?;
 /// let event_id = "evt_1"; // read from the body
 /// let tx = pool.begin_with("BEGIN IMMEDIATE").await?;
 /// let told = webhook::once(tx, &endpoint, event_id, signed_at, |mut tx| async move {
@@ -110,7 +111,7 @@ impl SignedAt {
 /// # let pool = sqlx::SqlitePool::connect_with(options).await?;
 /// # idem_sqlx::SqliteStore::beside(&pool).await?;
 /// # sqlx::raw_sql("CREATE TABLE payments (state TEXT)").execute(&pool).await?;
-/// # let header = Secret::new("whsec_1").sign(std::time::SystemTime::now(), b"{}");
+/// # let header = Secret::new("whsec_1")?.sign(std::time::SystemTime::now(), b"{}");
 /// # receive(pool, &header, b"{}").await })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -130,21 +131,26 @@ where
     F: Future<Output = Result<(Marked<'c, DB>, T), Box<dyn StdError + Send + Sync>>>,
 {
     let (tx, mark) = inbox::mark(tx, &endpoint.consumer, event_id).await?;
-    let SignedAt(signed_at) = signed_at;
-    let tolerance = endpoint.tolerance;
+    // A refusal drops the transaction, and the mark with it.
+    in_time(signed_at, endpoint.tolerance, &mark)?;
+    Ok(inbox::act(tx, (&endpoint.consumer, event_id), mark, work).await?)
+}
+
+fn in_time(SignedAt(signed_at): SignedAt, tolerance: Duration, mark: &Mark) -> Result<(), WebhookError> {
     // After the mark, for which it may have waited: where the mark of an earlier delivery has been cleaned up by then,
-    // this moment is after its time, and so after the window. A refusal drops the transaction, and the mark with it.
+    // this moment is after its time, and so after the window.
     if let Ok(age) = mark.now.duration_since(signed_at)
         && age > tolerance
     {
         return Err(WebhookError::TooOld { age, tolerance });
     }
+    // Before the mark, from when on the id is kept: it is kept for as long as the delivery is taken.
     if let Ok(ahead) = signed_at.duration_since(mark.since)
         && ahead > tolerance
     {
         return Err(WebhookError::TooNew { ahead, tolerance });
     }
-    Ok(inbox::act(tx, (&endpoint.consumer, event_id), mark, work).await?)
+    Ok(())
 }
 
 /// Why a delivery was not acted on.
@@ -182,5 +188,41 @@ impl WebhookError {
             Self::TooNew { .. } => "WEBHOOK_TOO_NEW",
             Self::Once(error) => error.code(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOLERANCE: Duration = Duration::from_secs(300);
+    const NANO: Duration = Duration::from_nanos(1);
+
+    /// The window's ends are part of it. The mark was waited for: what is old is so when it was there, what is new when it
+    /// was asked for.
+    #[test]
+    fn the_window_ends_where_it_says() {
+        let since = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let now = since + Duration::from_secs(7);
+        let mark = Mark { first: true, since, now };
+        let told = |at| in_time(SignedAt(at), TOLERANCE, &mark).map_err(|refused| refused.code());
+        for taken in [now - TOLERANCE, since, now, since + TOLERANCE] {
+            assert_eq!(told(taken), Ok(()), "{taken:?}");
+        }
+        for old in [now - TOLERANCE - NANO, since - TOLERANCE, SystemTime::UNIX_EPOCH] {
+            assert_eq!(told(old), Err("WEBHOOK_TOO_OLD"), "{old:?}");
+        }
+        for new in [since + TOLERANCE + NANO, now + TOLERANCE] {
+            assert_eq!(told(new), Err("WEBHOOK_TOO_NEW"), "{new:?}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_forgets_nothing_that_it_takes() {
+        let kept = |tolerance, keep| Endpoint::new("provider", tolerance, keep).map_err(|refused| refused.code());
+        assert!(kept(TOLERANCE, TOLERANCE * 2).is_ok() && kept(TOLERANCE, Duration::MAX).is_ok());
+        assert_eq!(kept(TOLERANCE, TOLERANCE * 2 - NANO), Err("WEBHOOK_ENDPOINT_FORGETS"));
+        // No database keeps anything for so long.
+        assert_eq!(kept(Duration::MAX / 2, Duration::MAX), Err("WEBHOOK_ENDPOINT_FORGETS"));
     }
 }

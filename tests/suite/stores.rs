@@ -45,7 +45,7 @@ async fn damage_is_passed_over(store: &(impl Store + Clone + 'static)) {
         }
         assert!(!log.contains("key-2"), "{log}");
     }
-    let rules = Rules { grace: Duration::ZERO, ..Rules::default() };
+    let rules = Rules { grace: Duration::from_nanos(1), ..Rules::default() };
     let engine = Engine::builder(store.clone()).rules(rules).build().unwrap();
     assert_eq!(engine.recover_once(1).await.unwrap().looked, 2);
     assert_eq!(store.due(Duration::ZERO, None, 100).await.unwrap().len(), 0);

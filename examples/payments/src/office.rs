@@ -1,7 +1,6 @@
 //! Another service, which hears of payments: its journal gets an entry, the customer a receipt by e-mail. Every message may
 //! come again, and has one effect on each of both.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -45,14 +44,14 @@ pub struct SendReceipt {
 /// What has become of the messages about a payment.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Heard {
-    /// How often the office heard of it.
+    /// How many deliveries the office is done with.
     pub deliveries: i64,
     /// Its entries in the journal.
     pub entries: i64,
     /// Its e-mails in the office's rows.
     pub emails: i64,
-    /// How often the mail server was asked to send one.
-    pub notifications: u32,
+    /// How often the mail server was asked to send one, under whatever key.
+    pub notifications: usize,
 }
 
 impl Office {
@@ -86,10 +85,12 @@ impl Office {
             ("payment_paid", 1) => serde_json::from_slice(&event.payload).map_err(PublishError::refused)?,
             (kind, version) => return Err(PublishError::refused(format!("{kind} {version} is not known here"))),
         };
+        self.enter(event, &paid).await?;
+        self.send_receipt(event, &paid).await?;
+        // At the end: who sees the last delivery counted sees all that came of it.
         let counted = sqlx::query("INSERT INTO deliveries (payment) VALUES (?)").bind(&paid.payment);
         counted.execute(&self.pool).await.map_err(PublishError::retry)?;
-        self.enter(event, &paid).await?;
-        self.send_receipt(event, &paid).await
+        Ok(())
     }
 
     /// An effect in the office's own rows: mark and entry in one transaction.
@@ -114,7 +115,7 @@ impl Office {
         let work = |claim: Claim| async move {
             let email = sqlx::query("INSERT INTO emails VALUES (?, ?, ?) ON CONFLICT (payment) DO NOTHING");
             email.bind(&receipt.payment).bind(&receipt.account).bind(&receipt.text).execute(&self.pool).await?;
-            claim.call("send", |key| self.mail.send(key)).await?;
+            claim.call("send", |key| self.mail.send(key, &receipt.payment)).await?;
             Ok(Reply::status(204))
         };
         match Delivery::of(&self.engine.run(&tenant, &key, &command, work).await) {
@@ -130,25 +131,24 @@ impl Office {
     /// The database's.
     pub async fn heard(&self, payment: &str) -> Result<Heard, sqlx::Error> {
         let (deliveries, entries, emails) = sqlx::query_as(HEARD).bind(payment).fetch_one(&self.pool).await?;
-        let key = sqlx::query_scalar("SELECT downstream_key FROM idempotency_calls WHERE idempotency_key = ?");
-        let key: Option<String> = key.bind(format!("payment_paid_{payment}")).fetch_optional(&self.pool).await?;
-        let notifications = key.map_or(0, |key| self.mail.asked(&key));
+        let notifications = self.mail.asked(payment);
         Ok(Heard { deliveries, entries, emails, notifications })
     }
 }
 
-/// The mail server: it counts how often it was asked.
+/// The mail server: it remembers what it was asked for, each time.
 #[derive(Debug, Default)]
-struct MailServer(Mutex<BTreeMap<String, u32>>);
+struct MailServer(Mutex<Vec<(DownstreamKey, String)>>);
 
 impl MailServer {
-    async fn send(&self, key: DownstreamKey) -> Result<(), ProviderError> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key.as_str().to_owned()).or_default() += 1;
+    async fn send(&self, key: DownstreamKey, payment: &str) -> Result<(), ProviderError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((key, payment.to_owned()));
         Ok(())
     }
 
-    fn asked(&self, key: &str) -> u32 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied().unwrap_or_default()
+    fn asked(&self, payment: &str) -> usize {
+        let asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.iter().filter(|(_, of)| of == payment).count()
     }
 }
 

@@ -41,7 +41,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// T10 to T13: what became of the record's open calls. Their providers have `bound` to answer, all together.
+    /// T10 to T13: what became of the record's open calls. Their providers have `bound` to answer, all together, and the
+    /// application has as long to settle it.
     pub(crate) async fn ask(
         &self,
         record: Record,
@@ -52,7 +53,7 @@ impl Engine {
         let take = TakeOver { seen: Seen::of(&record), owner: OwnerToken::random(), lease: rules.ask_lease };
         let Guarded::Written { now } = self.store().take_to_ask(&take).await? else { return Ok(Came::NotTaken) };
         let open = record.open_calls().count();
-        let bound = bound / u32::try_from(open.max(1)).unwrap_or(u32::MAX);
+        let each = bound / u32::try_from(open.max(1)).unwrap_or(u32::MAX);
         let mut record =
             Record { fence: record.fence.next(), owner: take.owner, ask_attempts: record.ask_attempts + 1, ..record };
         let owner = record.ownership();
@@ -63,10 +64,11 @@ impl Engine {
             if !record.calls[at].is_open() {
                 continue;
             }
-            let finding = self.find(&record, &record.calls[at], learned, bound).await;
+            let finding = self.find(&record, &record.calls[at], learned, each).await;
             let call = &mut record.calls[at];
             match asked(call, finding, record.ask_attempts, now, rules) {
                 Asked::Closed(state) => {
+                    let state = state.kept(self.kept_headers());
                     call.state = state.clone();
                     closed.push(ClosedCall { name: call.name.clone(), state });
                 }
@@ -100,7 +102,7 @@ impl Engine {
                     let call = call.expect("it was found among them");
                     let kept_headers = self.kept_headers();
                     let settling = Settling { owner: &owner, record: &record, call, closed, rules, kept_headers };
-                    return self.settle(&**settles, settling, now).await;
+                    return self.settle(&**settles, settling, now, bound).await;
                 }
                 None => resume(closed),
             },
@@ -129,7 +131,9 @@ impl Engine {
     pub(crate) fn is_askable(&self, record: &Record, call: &str, learned: &[Evidence]) -> bool {
         let key = record.calls.iter().find(|known| known.name == call).map(|known| &known.key);
         self.reconciler_of(record.scope.operation(), call).is_some()
-            || learned.iter().any(|evidence| Some(&evidence.key) == key)
+            || learned
+                .iter()
+                .any(|evidence| Some(&evidence.key) == key && is_of_the_last_attempt(record, &evidence.state))
     }
 
     /// What is known of one open call: by evidence, or from its provider.
@@ -141,11 +145,13 @@ impl Engine {
         let reconciler = self.reconciler_of(operation, &call.name);
         let reconciler = match (told, reconciler) {
             (Some(CallState::Applied(outcome)), _) => return Finding::Applied(outcome.clone()),
-            (Some(CallState::Rejected(reply)), _) => return Finding::Rejected(reply.clone()),
+            (Some(refused @ CallState::Rejected(reply)), _) if is_of_the_last_attempt(record, refused) => {
+                return Finding::Rejected(reply.clone());
+            }
             // What was said of an earlier attempt says nothing of this one, whose key is the same.
             (_, Some(reconciler)) => reconciler,
             (Some(CallState::Withdrawn), None) => return Finding::NotApplied,
-            (Some(CallState::Open) | None, None) => return Finding::StillUnknown,
+            (Some(CallState::Open | CallState::Rejected(_)) | None, None) => return Finding::StillUnknown,
         };
         // A provider that does not answer must not use up the lease, nor a client's patience.
         let bound = self.clock().sleep(bound);
@@ -169,14 +175,25 @@ impl Engine {
     }
 
     /// T11, T11r: what the call means is the application's to say.
-    async fn settle(&self, settles: &dyn Settles, settling: Settling<'_>, now: SystemTime) -> Result<Came, StoreError> {
+    async fn settle(
+        &self,
+        settles: &dyn Settles,
+        settling: Settling<'_>,
+        now: SystemTime,
+        bound: Duration,
+    ) -> Result<Came, StoreError> {
         let Settling { owner, record, call, rules, .. } = settling;
         let (operation, name) = (record.scope.operation(), &call.name);
         let step = match settling.call.state {
             CallState::Rejected(_) => RecoveryStep::Rejected,
             _ => RecoveryStep::Applied,
         };
-        let settled = AssertUnwindSafe(settles.settle(settling)).catch_unwind().await;
+        // Rows that are locked must not use up the lease either. What is dropped here is rolled back.
+        let settled = AssertUnwindSafe(settles.settle(settling)).catch_unwind();
+        let settled = match select(pin!(settled), self.clock().sleep(bound)).await {
+            Either::Left((settled, _)) => settled,
+            Either::Right(_) => Ok(Err(NotSettled::Reconciler("it took too long".into()))),
+        };
         let error = match settled.unwrap_or_else(|_| Err(NotSettled::Reconciler("it panicked".into()))) {
             Ok(Fenced::Written { .. }) => {
                 self.observe(&Event::Recovered { operation, step });
@@ -220,6 +237,12 @@ impl Engine {
             "nobody knows how a command ended, and nobody can be asked: a person has to find out"
         );
     }
+}
+
+/// Whether it can be said of no attempt but the last. That a call was refused may be said of any of those that made it under
+/// its key, and the next one may have been taken; that it happened is true of the record, whichever attempt it was.
+fn is_of_the_last_attempt(record: &Record, state: &CallState) -> bool {
+    record.attempts == 1 || !matches!(state, CallState::Rejected(_))
 }
 
 fn weight(state: &CallState) -> u8 {

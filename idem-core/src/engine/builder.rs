@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::calls::CallClass;
+use crate::calls::{CallClass, CallSpec};
 use crate::clock::{Clock, SystemClock};
 use crate::command::IdempotentCommand;
 use crate::engine::{Engine, Inner};
@@ -24,7 +24,7 @@ pub struct EngineBuilder {
     namespace: String,
     rules: Rules,
     operations: HashMap<String, Rules>,
-    calls: Vec<(String, String, CallClass)>,
+    calls: Vec<(String, String, CallSpec)>,
     kept_headers: Vec<String>,
     call_refused: Box<dyn Fn(&str) -> Reply + Send + Sync>,
     forbidden_is_final: bool,
@@ -62,6 +62,16 @@ pub enum ConfigError {
         /// The call.
         call: String,
     },
+    /// The downstream keys of a call could meet, or cannot be written so.
+    #[error("the call `{call}` of operation `{operation}` has a key form that cannot be: {fault}")]
+    KeyForm {
+        /// The operation.
+        operation: String,
+        /// The call.
+        call: String,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
     /// A provider forgets keys so soon that no repeated call were safe.
     #[error(
         "the provider of the call `{call}` of operation `{operation}` remembers keys for {retention:?}; with this lease that must be more than {least:?}"
@@ -93,6 +103,7 @@ impl ConfigError {
             Self::CallDeclaredTwice { .. } => "CONFIG_CALL_DECLARED_TWICE",
             Self::ReconcilerWithoutCall { .. } => "CONFIG_RECONCILER_WITHOUT_CALL",
             Self::CallName { .. } => "CONFIG_CALL_NAME",
+            Self::KeyForm { .. } => "CONFIG_KEY_FORM",
             Self::RetentionTooShort { .. } => "CONFIG_RETENTION_TOO_SHORT",
             Self::HeaderNotKept(_) => "CONFIG_HEADER_NOT_KEPT",
             Self::Zero(_) => "CONFIG_ZERO",
@@ -137,9 +148,10 @@ impl EngineBuilder {
         self
     }
 
-    /// Declares a call of an operation, with what its provider promises. An undeclared call is not made.
-    pub fn call<C: IdempotentCommand>(mut self, name: impl Into<String>, class: CallClass) -> Self {
-        self.calls.push((C::OPERATION.to_owned(), name.into(), class));
+    /// Declares a call of an operation, with what its provider promises, and with what its keys look like where that is not
+    /// as usual ([`CallSpec::key_form`]). An undeclared call is not made.
+    pub fn call<C: IdempotentCommand>(mut self, name: impl Into<String>, call: impl Into<CallSpec>) -> Self {
+        self.calls.push((C::OPERATION.to_owned(), name.into(), call.into()));
         self
     }
 
@@ -194,7 +206,14 @@ impl EngineBuilder {
     /// [`ConfigError`] for a set-up that would break a promise.
     pub fn build(self) -> Result<Engine, ConfigError> {
         for rules in std::iter::once(&self.rules).chain(self.operations.values()) {
-            let spans = [("lease", rules.lease), ("max_run", rules.max_run), ("window", rules.window)];
+            let spans = [
+                ("lease", rules.lease),
+                ("max_run", rules.max_run),
+                ("window", rules.window),
+                ("grace", rules.grace),
+                ("ask_lease", rules.ask_lease),
+                ("ask_parked", rules.ask_parked),
+            ];
             if let Some((name, _)) = spans.into_iter().find(|(_, span)| span.is_zero()) {
                 return Err(ConfigError::Zero(name));
             }
@@ -204,14 +223,17 @@ impl EngineBuilder {
             return Err(ConfigError::HeaderNotKept(name.clone()));
         }
         let mut calls = HashMap::new();
-        for (operation, call, class) in self.calls {
+        for (operation, call, spec) in self.calls {
             let rules = self.operations.get(&operation).unwrap_or(&self.rules);
             let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
             if call.is_empty() || call.len() > 64 || !call.bytes().all(legal) {
                 return Err(ConfigError::CallName { operation, call });
             }
-            let least = rules.lease + rules.margin();
-            match class {
+            if let Some(fault) = spec.key_form.fault() {
+                return Err(ConfigError::KeyForm { operation, call, fault });
+            }
+            let least = rules.lease.saturating_add(rules.margin());
+            match spec.class {
                 CallClass::Dedupes { retention } if retention < least => {
                     return Err(ConfigError::RetentionTooShort { operation, call, retention, least });
                 }
@@ -222,7 +244,7 @@ impl EngineBuilder {
                 let (operation, call) = key;
                 return Err(ConfigError::CallDeclaredTwice { operation, call });
             }
-            calls.insert(key, class);
+            calls.insert(key, spec);
         }
         if let Some((operation, call)) = self.reconcilers.keys().find(|key| !calls.contains_key(key)) {
             return Err(ConfigError::ReconcilerWithoutCall { operation: operation.clone(), call: call.clone() });

@@ -39,6 +39,14 @@ pub struct Claim {
     pub(super) progress: Arc<Mutex<Progress>>,
 }
 
+/// What earlier attempts left in the record.
+#[derive(Default)]
+pub(super) struct Left {
+    pub(super) calls: Vec<CallRecord>,
+    pub(super) checkpoint: Option<Checkpoint>,
+    pub(super) resource: Option<ResourceRef>,
+}
+
 /// What the claim knows of its record, and what it still has to write.
 #[derive(Default)]
 pub(super) struct Progress {
@@ -68,17 +76,16 @@ impl Progress {
 }
 
 impl Claim {
-    /// The claim on a record that the store has just given to `ownership`, at its `now`; `left` is what earlier
-    /// attempts left.
+    /// The claim on a record that the store has just given to `ownership`, at its `now`.
     pub(super) fn new(
         engine: &Arc<Inner>,
         ownership: Ownership,
         hash: CommandHash,
         attempt: u32,
-        left: (Vec<CallRecord>, Option<Checkpoint>),
+        left: Left,
         now: SystemTime,
     ) -> Self {
-        let (calls, checkpoint) = left;
+        let Left { calls, checkpoint, resource } = left;
         let operation = ownership.scope.operation();
         let live = Arc::new(Live::new(ownership.clone(), engine.rules(operation)));
         engine.heartbeat.watch(&live);
@@ -90,7 +97,7 @@ impl Claim {
             recorded: true,
             anchor: (now, engine.clock.now()),
             checkpoint: checkpoint.map(Arc::new),
-            progress: Arc::new(Mutex::new(Progress { calls, ..Progress::default() })),
+            progress: Arc::new(Mutex::new(Progress { calls, resource, ..Progress::default() })),
         }
     }
 
@@ -169,7 +176,7 @@ impl Claim {
 
     /// What announcing a call takes, if it is declared.
     pub(super) fn announcing(&self, progress: &Progress, name: &str) -> Result<Announcing, NotCalled> {
-        let class = self.engine.class(self.scope().operation(), name).ok_or_else(|| NotCalled::Undeclared {
+        let spec = self.engine.declared(self.scope().operation(), name).ok_or_else(|| NotCalled::Undeclared {
             operation: self.scope().operation().to_owned(),
             call: name.to_owned(),
         })?;
@@ -184,9 +191,9 @@ impl Claim {
             }
             return Ok(Announcing::Done(done.clone()));
         }
-        let key =
-            before.as_ref().map_or_else(|| self.engine.downstream_key(self.scope(), name), |call| call.key.clone());
-        Ok(Announcing::New(before, NewCall { name: name.to_owned(), class, key }))
+        let derived = || spec.key_form.key(&self.engine.namespace, self.scope(), name);
+        let key = before.as_ref().map_or_else(derived, |call| call.key.clone());
+        Ok(Announcing::New(before, NewCall { name: name.to_owned(), class: spec.class, key }))
     }
 
     /// The handle of a call whose announcement was written at `now`.
@@ -240,7 +247,8 @@ impl Claim {
     }
 
     /// Says what the command makes, `claim.makes("payment", id)`: a later request under the key that gets no answer
-    /// is pointed to it. Written with the claim's next write.
+    /// is pointed to it. Written with the claim's next write. An id of the application's own, which is another one each
+    /// time it is made, is had from [`Self::own_id`].
     pub async fn makes(&self, kind: impl Into<String>, id: impl Into<String>) {
         self.progress.lock().await.resource = Some(ResourceRef { kind: kind.into(), id: id.into() });
     }
@@ -300,7 +308,7 @@ impl Claim {
     }
 
     /// Writes that step; the store's clock, or `None` where the claim was lost.
-    async fn write(
+    pub(super) async fn write(
         &self,
         progress: &mut Progress,
         open: Option<NewCall>,

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::join_all;
 
-use crate::calls::{CallClass, CallState, downstream_key};
+use crate::calls::{CallClass, CallState, KeyForm};
 use crate::hash::CommandHash;
 use crate::key::{IdempotencyKey, Scope, Tenant};
 use crate::record::{
@@ -130,7 +130,7 @@ impl<'a> Case<'a> {
 
     pub(crate) fn new_call(&self, name: &str) -> NewCall {
         let class = CallClass::Dedupes { retention: Duration::from_secs(24 * 60 * 60) };
-        NewCall { name: name.into(), class, key: downstream_key("conformance", &self.scope, name) }
+        NewCall { name: name.into(), class, key: KeyForm::named().key("conformance", &self.scope, name) }
     }
 
     /// The step that announces a call.

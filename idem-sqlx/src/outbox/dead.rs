@@ -4,15 +4,19 @@ use std::time::SystemTime;
 
 use idem_core::StoreError;
 
-use crate::outbox::statements::{ByHand, Which};
+use crate::outbox::relay::BATCH;
+use crate::outbox::statements::ByHand;
 use crate::outbox::{Event, OutboxStore};
 
-/// An event that no relay tries any more: it was refused, or failed too often. It **holds up the later events of its
+/// An event that no relay tries any more: it was refused, failed too often, or does not read. It **holds up the later events of its
 /// key** until a person puts it back or skips it: a consumer that missed `payment_paid` must not be told of the refund.
 #[derive(Debug, Clone)]
 pub struct DeadLetter {
-    /// The event.
-    pub event: Event,
+    /// The event's id, by which it is put back or skipped.
+    pub id: String,
+    /// The event. `None`: its row does not read as one, [`last_error`](Self::last_error) says which column of it; put back,
+    /// it is dead again.
+    pub event: Option<Event>,
     /// How often it was tried.
     pub attempts: u32,
     /// What the last try came to.
@@ -29,7 +33,7 @@ pub struct DeadLetter {
 ///
 /// let dead = DeadLetters::of(store);
 /// for letter in dead.list(100).await? {
-///     println!("{} {}: {}", letter.event.topic, letter.event.id, letter.last_error);
+///     println!("{}: {}", letter.id, letter.last_error);
 /// }
 /// let refused = dead.redrive("payment_paid_1", "ada", "the broker's limit was raised").await.unwrap_err();
 /// assert_eq!(refused.code(), "EVENT_NOT_DEAD");
@@ -64,18 +68,29 @@ impl<S: OutboxStore> DeadLetters<S> {
     /// [`ByHandError`].
     pub async fn redrive(&self, id: &str, actor: &str, reason: &str) -> Result<(), ByHandError> {
         let by = explained(actor, reason)?;
-        match self.store.redrive(&Which::Event(id.to_owned()), &by).await? {
-            0 => Err(ByHandError::NotDead(id.to_owned())),
-            _ => Ok(()),
+        match self.store.redrive(id, &by).await? {
+            false => Err(ByHandError::NotDead(id.to_owned())),
+            true => Ok(()),
         }
     }
 
-    /// Has all dead letters of a topic tried again, after an outage for instance; how many.
+    /// Has all dead letters of a topic tried again, after an outage for instance; how many. It writes them batch by batch, so
+    /// that thousands of them hold up nobody.
     ///
     /// # Errors
-    /// [`ByHandError`].
+    /// [`ByHandError`]; the batches before it stand.
     pub async fn redrive_topic(&self, topic: &str, actor: &str, reason: &str) -> Result<u64, ByHandError> {
-        Ok(self.store.redrive(&Which::Topic(topic.to_owned()), &explained(actor, reason)?).await?)
+        let by = explained(actor, reason)?;
+        let (mut sum, mut after) = (0, 0);
+        loop {
+            // Upwards only: one that dies again meanwhile is not put back twice.
+            let redriven = self.store.redrive_topic(topic, after, BATCH, &by).await?;
+            if redriven.count == 0 {
+                return Ok(sum);
+            }
+            sum += redriven.count;
+            after = redriven.last;
+        }
     }
 
     /// Gives the event up: it is never published, and the later ones of its key go on **without it**. Tell its consumers

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use idem_core::StoreError;
+use tokio::time::Instant;
 
 use crate::outbox::statements::{Lease, Settle, Settled, Taken};
 use crate::outbox::{OutboxStore, Publish, PublishError, RelayOptions, Relayed};
@@ -21,21 +22,37 @@ pub(super) struct Line<S> {
     pub(super) budget: Arc<Budget>,
 }
 
+/// What a line came to.
+pub(super) struct Ended {
+    pub(super) relayed: Relayed,
+    /// It has given its place to another one, and may have more.
+    pub(super) rests: bool,
+}
+
 impl<S: OutboxStore> Line<S> {
-    /// From the event that was taken on, until the line is at its end, an event does not go out, or no more may be taken.
-    pub(super) async fn run(self, first: Taken) -> Relayed {
-        let mut relayed = Relayed::default();
-        let mut at_hand = Some(first);
-        while let Some(taken) = at_hand.take() {
-            let settle = self.publish(&taken).await;
-            match self.settle(taken.number, &settle).await {
+    /// From the event that was taken on, until the line is at its end, an event does not go out, no more may be taken, or
+    /// it is another line's turn. `asked_at`: when the event was asked for; its lease began after that.
+    pub(super) async fn run(self, first: Taken, asked_at: Instant) -> Ended {
+        let mut ended = Ended { relayed: Relayed::default(), rests: false };
+        let relayed = &mut ended.relayed;
+        let mut at_hand = Some((first, asked_at));
+        while let Some((taken, asked_at)) = at_hand.take() {
+            let is_last = relayed.published + 1 >= u64::from(self.options.quantum);
+            let settle = self.publish(&taken, asked_at, is_last).await;
+            let (settled, asked_at) = self.settle(taken.number, &settle, asked_at).await;
+            match settled {
                 Ok(Settled::Done(next)) => {
                     match settle {
                         Settle::Published { next: true } if next.is_none() => self.budget.give_back(1),
+                        Settle::Published { next: false } => ended.rests = is_last,
                         _ => {}
                     }
                     relayed.count(&settle);
-                    at_hand = next.map(|next| *next);
+                    match next.map(|next| *next) {
+                        Some(Ok(next)) => at_hand = Some((next, asked_at)),
+                        Some(Err(unreadable)) => relayed.bury(&unreadable),
+                        None => {}
+                    }
                 }
                 Ok(Settled::Lost) => {
                     tracing::warn!(event = taken.event.id, "an event was published after its lease: it goes out again");
@@ -52,11 +69,11 @@ impl<S: OutboxStore> Line<S> {
                 }
             }
         }
-        relayed
+        ended
     }
 
     /// Publishes it, and says what that comes to.
-    async fn publish(&self, taken: &Taken) -> Settle {
+    async fn publish(&self, taken: &Taken, asked_at: Instant, is_last: bool) -> Settle {
         let Taken { event, attempts, .. } = taken;
         if *attempts > self.options.attempts {
             // A relay that has an event says what became of it. None did: it takes its relays down with it.
@@ -68,9 +85,15 @@ impl<S: OutboxStore> Line<S> {
             );
             return Settle::Dead { why: "no relay came back from it".to_owned() };
         }
+        // The lease has run since the database gave it, however long the answer was on its way.
+        let until = asked_at + self.lease.span / 2;
+        if Instant::now() >= until {
+            tracing::warn!(event = event.id, topic = event.topic, "an event was taken too late to publish it");
+            return Settle::Untried;
+        }
         let publishing = AssertUnwindSafe(self.publisher.publish(event)).catch_unwind();
-        let error = match tokio::time::timeout(self.lease.span / 2, publishing).await {
-            Ok(Ok(Ok(()))) => return Settle::Published { next: self.budget.take(1) == 1 },
+        let error = match tokio::time::timeout_at(until, publishing).await {
+            Ok(Ok(Ok(()))) => return Settle::Published { next: !is_last && self.budget.take(1) == 1 },
             Ok(Ok(Err(error))) => error,
             Ok(Err(_panic)) => PublishError::retry("the publisher panicked"),
             Err(_elapsed) => PublishError::retry("the publisher did not answer within half of the lease"),
@@ -91,16 +114,18 @@ impl<S: OutboxStore> Line<S> {
     }
 
     /// A database that is away for a moment must not have an event published twice: it is tried for as long as the lease
-    /// allows.
-    async fn settle(&self, number: i64, settle: &Settle) -> Result<Settled, StoreError> {
-        let mut wait = self.lease.span / 256;
+    /// allows. With when it was asked, the last time: where it gives the next event, that one's lease began after that.
+    async fn settle(&self, number: i64, settle: &Settle, asked_at: Instant) -> (Result<Settled, StoreError>, Instant) {
+        let until = asked_at + self.lease.span;
+        let mut wait = (self.lease.span / 256).min(LONGEST_WAIT);
         loop {
+            let asked_at = Instant::now();
             match self.store.settle(&self.lease, number, settle).await {
-                Err(error) if error.is_transient() && wait <= self.lease.span / 8 => {
+                Err(error) if error.is_transient() && Instant::now() + wait < until => {
                     tokio::time::sleep(wait).await;
-                    wait *= 2;
+                    wait = (wait * 2).min(LONGEST_WAIT);
                 }
-                settled => return settled,
+                settled => return (settled, asked_at),
             }
         }
     }
@@ -159,6 +184,9 @@ impl Budget {
 
 const LONGEST: usize = 2000;
 
+/// Between two tries at storing what became of an event.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
 impl RelayOptions {
     /// Full jitter: events that failed together do not come back together.
     fn pause(&self, attempts: u32) -> Duration {
@@ -166,6 +194,9 @@ impl RelayOptions {
         doubled.min(self.backoff_cap).mul_f64(fastrand::f64())
     }
 }
+
+#[cfg(test)]
+mod slow;
 
 #[cfg(test)]
 mod tests {

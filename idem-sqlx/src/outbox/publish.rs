@@ -29,7 +29,7 @@ pub trait Publish: Send + Sync {
     /// again where nobody saw how the last call ended. `Ok` means that the event cannot get lost any more; a broker that
     /// has only taken it into its memory has not said that yet.
     ///
-    /// It has half of the relay's lease, then it is dropped and counts as [`PublishError::Retry`].
+    /// It has half of the relay's lease, from when the event was asked for, then it is dropped and counts as [`PublishError::Retry`].
     ///
     /// # Errors
     /// [`PublishError`].

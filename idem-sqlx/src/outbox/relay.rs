@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use idem_core::{OwnerToken, StoreError};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::inbox;
-use crate::outbox::line::{Budget, Line};
-use crate::outbox::statements::{Lease, Settle};
+use crate::outbox::line::{Budget, Ended, Line};
+use crate::outbox::statements::{Lease, Settle, Unreadable};
 use crate::outbox::{OutboxStore, Publish};
 
 /// Publishes the events of a store: each at least once, and those of one topic and key in the order of their commits.
@@ -28,14 +29,17 @@ pub struct Relay<S> {
     options: RelayOptions,
 }
 
-/// How a relay goes about it.
+/// How a relay goes about it. A span that is longer than a hundred years counts as a hundred.
 #[derive(Debug, Clone)]
 pub struct RelayOptions {
-    /// For how long an event is one relay's. Publishing is given up after half of it; the rest is for storing what became
-    /// of it. Default 30 s.
+    /// For how long an event is one relay's, from when it was asked for. Publishing is given up after half of it; the rest
+    /// is for storing what became of it. Default 30 s.
     pub lease: Duration,
     /// How many keys are worked on at once, at least 1. Default 16.
     pub lines: u32,
+    /// How many events of one key are published in a row, at least 1, while others wait: a key that never runs dry does not
+    /// keep its place for ever. Default 64.
+    pub quantum: u32,
     /// The pause before [`Relay::run`] looks for events again that it had none of, before jitter of up to a half.
     /// Default 1 s.
     pub poll: Duration,
@@ -53,11 +57,24 @@ pub struct RelayOptions {
     pub clean_every: Duration,
 }
 
+impl RelayOptions {
+    /// Spans that clocks and databases can add to an instant.
+    fn clamped(mut self) -> Self {
+        let Self { lease, lines: _, quantum: _, poll, backoff, backoff_cap, attempts: _, retention, clean_every } =
+            &mut self;
+        for span in [lease, poll, backoff, backoff_cap, retention, clean_every] {
+            *span = (*span).min(LONGEST_SPAN);
+        }
+        self
+    }
+}
+
 impl Default for RelayOptions {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(30),
             lines: 16,
+            quantum: 64,
             poll: Duration::from_secs(1),
             backoff: Duration::from_secs(1),
             backoff_cap: Duration::from_secs(10 * 60),
@@ -77,7 +94,8 @@ pub struct Relayed {
     pub failed: u64,
     /// They became dead letters.
     pub dead: u64,
-    /// What became of them could not be stored, or came after the lease: they go out again.
+    /// What became of them could not be stored, or came after the lease, or nobody tried, since the lease was half over
+    /// when they came: they go out again.
     pub lost: u64,
 }
 
@@ -87,7 +105,15 @@ impl Relayed {
             Settle::Published { .. } => self.published += 1,
             Settle::Later { .. } => self.failed += 1,
             Settle::Dead { .. } => self.dead += 1,
+            Settle::Untried => self.lost += 1,
         }
+    }
+
+    /// Counts a row that is dead since it does not read.
+    pub(super) fn bury(&mut self, unreadable: &Unreadable) {
+        let error = unreadable.why();
+        tracing::error!(event = unreadable.id, error, "an event is dead: a person has to look");
+        self.dead += 1;
     }
 
     fn add(&mut self, other: Self) {
@@ -107,7 +133,7 @@ impl<S: OutboxStore> Relay<S> {
     /// With other options.
     #[must_use]
     pub fn options(mut self, options: RelayOptions) -> Self {
-        self.options = options;
+        self.options = options.clamped();
         self
     }
 
@@ -124,10 +150,14 @@ impl<S: OutboxStore> Relay<S> {
         let mut more = Ok(true);
         loop {
             if let Ok(true) = more {
-                more = self.fill(&mut lines, &budget).await;
+                more = self.fill(&mut lines, &budget, &mut sum).await;
             }
             match lines.join_next().await {
-                Some(ended) => sum.add(told(ended)),
+                Some(ended) => {
+                    let Ended { relayed, rests } = told(ended);
+                    sum.add(relayed);
+                    more = more.map(|more| more || rests);
+                }
                 None => return more.map(|_| sum),
             }
         }
@@ -155,7 +185,7 @@ impl<S: OutboxStore> Relay<S> {
         let mut look = true;
         loop {
             if std::mem::take(&mut look)
-                && let Err(error) = self.fill(&mut lines, &budget).await
+                && let Err(error) = self.fill(&mut lines, &budget, &mut Relayed::default()).await
             {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "events cannot be taken; the next look tries again");
@@ -165,8 +195,8 @@ impl<S: OutboxStore> Relay<S> {
                 () = &mut cleaning => {}
                 // There is room for another line at once; but not where the broker is in trouble.
                 Some(ended) = lines.join_next() => {
-                    let ended = told(ended);
-                    look = ended.failed + ended.dead + ended.lost == 0;
+                    let Relayed { failed, dead, lost, .. } = told(ended).relayed;
+                    look = failed + dead + lost == 0;
                 }
                 () = tokio::time::sleep(jittered(self.options.poll)) => look = true,
             }
@@ -177,9 +207,9 @@ impl<S: OutboxStore> Relay<S> {
         }
     }
 
-    /// One batch of cleaning: events that went out, or were skipped, longer than [`RelayOptions::retention`] ago. On
-    /// PostgreSQL events that have long waited behind another one are put out of the way of who looks for others. How
-    /// many rows; any number of nodes may do it at once.
+    /// One batch of cleaning: events that went out, or were skipped, longer than [`RelayOptions::retention`] ago; and events
+    /// that have long waited behind another one are put out of the way of who looks for others. How many rows; any number
+    /// of nodes may do it at once.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -188,13 +218,19 @@ impl<S: OutboxStore> Relay<S> {
     }
 
     /// Puts as many lines to work as there is room for; whether there may be more.
-    async fn fill(&self, lines: &mut JoinSet<Relayed>, budget: &Arc<Budget>) -> Result<bool, StoreError> {
+    async fn fill(
+        &self,
+        lines: &mut JoinSet<Ended>,
+        budget: &Arc<Budget>,
+        sum: &mut Relayed,
+    ) -> Result<bool, StoreError> {
         let working = u32::try_from(lines.len()).unwrap_or(u32::MAX);
         let asked = budget.take(self.options.lines.max(1).saturating_sub(working));
         if asked == 0 {
             return Ok(true);
         }
         let lease = Lease { owner: OwnerToken::random(), span: self.options.lease };
+        let asked_at = Instant::now();
         let taken = self.store.take(&lease, asked).await.inspect_err(|_| budget.give_back(asked))?;
         let found = u32::try_from(taken.len()).unwrap_or(asked);
         budget.give_back(asked - found);
@@ -206,7 +242,12 @@ impl<S: OutboxStore> Relay<S> {
                 lease,
                 budget: Arc::clone(budget),
             };
-            lines.spawn(line.run(taken));
+            match taken {
+                Ok(taken) => {
+                    lines.spawn(line.run(taken, asked_at));
+                }
+                Err(unreadable) => sum.bury(&unreadable),
+            }
         }
         Ok(found == asked)
     }
@@ -231,10 +272,10 @@ impl<S: OutboxStore> Relay<S> {
 }
 
 /// What a line came to. One that panicked had something wrong in it that is not the publisher.
-fn told(ended: Result<Relayed, tokio::task::JoinError>) -> Relayed {
+fn told(ended: Result<Ended, tokio::task::JoinError>) -> Ended {
     ended.unwrap_or_else(|error| {
         tracing::error!(%error, "a line of events ended badly: it goes on after its lease");
-        Relayed { lost: 1, ..Relayed::default() }
+        Ended { relayed: Relayed { lost: 1, ..Relayed::default() }, rests: false }
     })
 }
 
@@ -250,5 +291,7 @@ impl<S: fmt::Debug> fmt::Debug for Relay<S> {
 }
 
 /// Small batches hold few locks, and each for a short time.
-const BATCH: u32 = 500;
+pub(super) const BATCH: u32 = 500;
 const BETWEEN: Duration = Duration::from_millis(10);
+
+pub(crate) const LONGEST_SPAN: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);

@@ -9,7 +9,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Postgres, Row};
 
 use crate::error::{Error, Trouble};
-use crate::outbox::statements::{self as queue, ByHand, Lease, Queue, Settle, Settled, Taken, Which};
+use crate::outbox::statements::{self as queue, ByHand, Lease, Queue, Read, Redriven, Settle, Settled};
 use crate::outbox::{Backlog, DeadLetter, Event};
 use crate::postgres::session::{Session, token};
 use crate::postgres::write::{instant, micros};
@@ -61,7 +61,7 @@ impl Statements for Postgres {
 
 #[async_trait]
 impl Queue for PgStore {
-    async fn take(&self, lease: &Lease, limit: u32) -> Result<Vec<Taken>, StoreError> {
+    async fn take(&self, lease: &Lease, limit: u32) -> Result<Vec<Read>, StoreError> {
         at_desk!(self, |session, lease| take(session, &lease, limit))
     }
 
@@ -73,12 +73,16 @@ impl Queue for PgStore {
         at_desk!(self, |session| dead(session, limit))
     }
 
-    async fn redrive(&self, which: &Which, by: &ByHand) -> Result<u64, StoreError> {
-        at_desk!(self, |session, which, by| redrive(session, &which, &by))
+    async fn redrive(&self, id: &str, by: &ByHand) -> Result<bool, StoreError> {
+        at_desk!(self, |session, id, by| by_hand(session, sql::REDRIVE, &id, &by))
+    }
+
+    async fn redrive_topic(&self, topic: &str, after: i64, limit: u32, by: &ByHand) -> Result<Redriven, StoreError> {
+        at_desk!(self, |session, topic, by| redrive_topic(session, &topic, after, limit, &by))
     }
 
     async fn skip(&self, id: &str, by: &ByHand) -> Result<bool, StoreError> {
-        at_desk!(self, |session, id, by| skip(session, &id, &by))
+        at_desk!(self, |session, id, by| by_hand(session, sql::SKIP, &id, &by))
     }
 
     async fn backlog(&self) -> Result<Backlog, StoreError> {
@@ -94,10 +98,23 @@ impl Queue for PgStore {
     }
 }
 
-async fn take(session: &mut Session<'_>, lease: &Lease, limit: u32) -> Result<Vec<Taken>, Trouble> {
+async fn take(session: &mut Session<'_>, lease: &Lease, limit: u32) -> Result<Vec<Read>, Trouble> {
     let query = sqlx::query(sql::TAKE).bind(token(lease.owner.as_bytes())).bind(micros(lease.span));
-    let rows = session.rows(query.bind(i64::from(limit))).await?;
-    rows.iter().map(queue::taken).collect()
+    let mut taken = Vec::new();
+    for row in session.rows(query.bind(i64::from(limit))).await? {
+        taken.push(read(session, lease, &row).await?);
+    }
+    Ok(taken)
+}
+
+/// What was just taken. A row that does not read would be taken again and again.
+async fn read(session: &mut Session<'_>, lease: &Lease, row: &PgRow) -> Result<Read, Trouble> {
+    let read = queue::taken(row)?;
+    if let Err(unreadable) = &read {
+        let query = sqlx::query(sql::NOT_PUBLISHED).bind(token(lease.owner.as_bytes())).bind(unreadable.number);
+        session.rows(query.bind(None::<i64>).bind(unreadable.why())).await?;
+    }
+    Ok(read)
 }
 
 async fn write(session: &mut Session<'_>, lease: &Lease, number: i64, settle: &Settle) -> Result<Settled, Trouble> {
@@ -110,11 +127,14 @@ async fn write(session: &mut Session<'_>, lease: &Lease, number: i64, settle: &S
             if column::<i64>(row, "done")? == 0 {
                 return Ok(Settled::Lost);
             }
-            let next = column::<Option<i64>>(row, "event_no")?.map(|_| queue::taken(row)).transpose()?;
-            return Ok(Settled::Done(next.map(Box::new)));
+            if column::<Option<i64>>(row, "event_no")?.is_none() {
+                return Ok(Settled::Done(None));
+            }
+            return Ok(Settled::Done(Some(Box::new(read(session, lease, row).await?))));
         }
-        Settle::Later { pause, why } => (Some(micros(*pause)), why),
-        Settle::Dead { why } => (None, why),
+        Settle::Later { pause, why } => (Some(micros(*pause)), Some(why)),
+        Settle::Dead { why } => (None, Some(why)),
+        Settle::Untried => (Some(0), None),
     };
     let query = sqlx::query(sql::NOT_PUBLISHED).bind(owner).bind(number).bind(pause).bind(why);
     let rows = session.rows(query).await?;
@@ -124,25 +144,29 @@ async fn write(session: &mut Session<'_>, lease: &Lease, number: i64, settle: &S
 async fn dead(session: &mut Session<'_>, limit: u32) -> Result<Vec<DeadLetter>, Trouble> {
     let rows = session.rows(sqlx::query(sql::DEAD).bind(i64::from(limit))).await?;
     let letter = |row: &PgRow| {
-        let Taken { event, attempts, .. } = queue::taken(row)?;
         let appended_at = instant(row, "appended_at")?.ok_or(Trouble::Row("appended_at"))?;
-        Ok(DeadLetter { event, attempts, last_error: column(row, "last_error")?, appended_at })
+        queue::letter(row, column(row, "last_error")?, appended_at)
     };
     rows.iter().map(letter).collect()
 }
 
-async fn redrive(session: &mut Session<'_>, which: &Which, by: &ByHand) -> Result<u64, Trouble> {
-    let (event, topic) = match which {
-        Which::Event(id) => (Some(id), None),
-        Which::Topic(topic) => (None, Some(topic)),
-    };
-    let query = sqlx::query(sql::REDRIVE).bind(event).bind(topic).bind(&by.actor).bind(&by.reason);
-    Ok(session.rows(query).await?.len() as u64)
+/// Whether there was such a dead letter.
+async fn by_hand(session: &mut Session<'_>, sql: &'static str, id: &str, by: &ByHand) -> Result<bool, Trouble> {
+    let query = sqlx::query(sql).bind(id).bind(&by.actor).bind(&by.reason);
+    Ok(!session.rows(query).await?.is_empty())
 }
 
-async fn skip(session: &mut Session<'_>, id: &str, by: &ByHand) -> Result<bool, Trouble> {
-    let query = sqlx::query(sql::SKIP).bind(id).bind(&by.actor).bind(&by.reason);
-    Ok(!session.rows(query).await?.is_empty())
+async fn redrive_topic(
+    session: &mut Session<'_>,
+    topic: &str,
+    after: i64,
+    limit: u32,
+    by: &ByHand,
+) -> Result<Redriven, Trouble> {
+    let query = sqlx::query(sql::REDRIVE_TOPIC).bind(topic).bind(after).bind(i64::from(limit));
+    let rows = session.rows(query.bind(&by.actor).bind(&by.reason)).await?;
+    let row = rows.first().ok_or(Trouble::Row("redriven"))?;
+    Ok(Redriven { count: column::<i64>(row, "redriven")?.unsigned_abs(), last: column(row, "last")? })
 }
 
 async fn backlog(session: &mut Session<'_>) -> Result<Backlog, Trouble> {

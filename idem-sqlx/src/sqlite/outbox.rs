@@ -9,9 +9,10 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, Sqlite, SqliteConnection};
 
 use crate::error::{Error, Trouble};
-use crate::outbox::statements::{self as queue, ByHand, Lease, Queue, Settle, Settled, Taken, Which};
+use crate::outbox::statements::{self as queue, ByHand, Lease, Queue, Read, Redriven, Settle, Settled};
 use crate::outbox::{Backlog, DeadLetter, Event};
 use crate::sqlite::write::{TICK, now};
+use crate::sqlite::writer::Awaited;
 use crate::sqlite::{SqliteStore, keep};
 use crate::tables::statements::{Mark, Statements};
 
@@ -19,7 +20,9 @@ use crate::tables::statements::{Mark, Statements};
 impl Statements for Sqlite {
     async fn append(connection: &mut SqliteConnection, event: &Event) -> Result<bool, Error> {
         let query = sqlx::query(APPEND).bind(&event.id).bind(&event.topic).bind(&event.key).bind(&event.kind);
-        let query = query.bind(i64::from(event.version)).bind(&event.payload).bind(TICK.count(now()));
+        let now = now();
+        let query = query.bind(i64::from(event.version)).bind(&event.payload).bind(TICK.count(now));
+        let query = query.bind(TICK.count_after(now, OUT_OF_THE_WAY));
         Ok(query.execute(connection).await.map_err(Error::of_sqlite)?.rows_affected() == 1)
     }
 
@@ -55,7 +58,7 @@ impl Statements for Sqlite {
 
 #[async_trait]
 impl Queue for SqliteStore {
-    async fn take(&self, lease: &Lease, limit: u32) -> Result<Vec<Taken>, StoreError> {
+    async fn take(&self, lease: &Lease, limit: u32) -> Result<Vec<Read>, StoreError> {
         // Beside the writer: a relay that finds nothing holds up nobody.
         let mut reader = self.reader().await?;
         let due = sqlx::query(DUE).bind(TICK.count(now())).fetch_optional(&mut *reader).await.map_err(Trouble::from)?;
@@ -63,12 +66,24 @@ impl Queue for SqliteStore {
             return Ok(Vec::new());
         }
         let lease = *lease;
-        Ok(self.writer.run(async move |tx: &mut SqliteConnection| take(tx, &lease, limit).await).await?)
+        let work = async move |tx: &mut SqliteConnection, awaited: Awaited<'_>| {
+            if !awaited.holds() {
+                return Ok(Vec::new());
+            }
+            let taken = take(tx, &lease, limit).await?;
+            // Events that nobody has would wait for the end of a lease, and be one attempt older. Nobody hears the error: it
+            // takes the taking back.
+            if awaited.holds() { Ok(taken) } else { Err(Error::Busy.into()) }
+        };
+        Ok(self.writer.run_awaited(work).await?)
     }
 
     async fn settle(&self, lease: &Lease, number: i64, settle: &Settle) -> Result<Settled, StoreError> {
         let (lease, settle) = (*lease, settle.clone());
-        Ok(self.writer.run(async move |tx: &mut SqliteConnection| write(tx, &lease, number, &settle).await).await?)
+        let work = async move |tx: &mut SqliteConnection, awaited: Awaited<'_>| {
+            write(tx, &lease, number, &settle, awaited).await
+        };
+        Ok(self.writer.run_awaited(work).await?)
     }
 
     async fn dead(&self, limit: u32) -> Result<Vec<DeadLetter>, StoreError> {
@@ -77,9 +92,15 @@ impl Queue for SqliteStore {
         Ok(rows.iter().map(letter).collect::<Result<_, _>>()?)
     }
 
-    async fn redrive(&self, which: &Which, by: &ByHand) -> Result<u64, StoreError> {
-        let (which, by) = (which.clone(), by.clone());
-        Ok(self.writer.run(async move |tx: &mut SqliteConnection| redrive(tx, &which, &by).await).await?)
+    async fn redrive(&self, id: &str, by: &ByHand) -> Result<bool, StoreError> {
+        let (id, by) = (id.to_owned(), by.clone());
+        Ok(self.writer.run(async move |tx: &mut SqliteConnection| redrive(tx, &id, &by).await).await?)
+    }
+
+    async fn redrive_topic(&self, topic: &str, after: i64, limit: u32, by: &ByHand) -> Result<Redriven, StoreError> {
+        let (topic, by) = (topic.to_owned(), by.clone());
+        let work = async move |tx: &mut SqliteConnection| redrive_topic(tx, &topic, after, limit, &by).await;
+        Ok(self.writer.run(work).await?)
     }
 
     async fn skip(&self, id: &str, by: &ByHand) -> Result<bool, StoreError> {
@@ -97,7 +118,13 @@ impl Queue for SqliteStore {
     }
 
     async fn clean(&self, older: Duration, limit: u32) -> Result<u64, StoreError> {
-        Ok(self.writer.run(async move |tx: &mut SqliteConnection| clean(tx, older, limit).await).await?)
+        // Beside the writer: it looks at all that is due.
+        let mut reader = self.reader().await?;
+        let before = now().checked_sub(A_WHILE).unwrap_or(SystemTime::UNIX_EPOCH);
+        let behind = sqlx::query_scalar(BEHIND).bind(TICK.count(before)).bind(i64::from(limit));
+        let behind: Vec<i64> = behind.fetch_all(&mut *reader).await.map_err(Trouble::from)?;
+        drop(reader);
+        Ok(self.writer.run(async move |tx: &mut SqliteConnection| clean(tx, older, limit, behind).await).await?)
     }
 
     async fn clean_marks(&self, limit: u32) -> Result<u64, StoreError> {
@@ -105,14 +132,34 @@ impl Queue for SqliteStore {
     }
 }
 
-async fn take(tx: &mut SqliteConnection, lease: &Lease, limit: u32) -> Result<Vec<Taken>, Trouble> {
+async fn take(tx: &mut SqliteConnection, lease: &Lease, limit: u32) -> Result<Vec<Read>, Trouble> {
     let now = now();
     let query = sqlx::query(TAKE).bind(&lease.owner.as_bytes()[..]).bind(TICK.count_after(now, lease.span));
-    let rows = query.bind(i64::from(limit)).bind(TICK.count(now)).fetch_all(tx).await?;
-    rows.iter().map(queue::taken).collect()
+    let rows = query.bind(i64::from(limit)).bind(TICK.count(now)).fetch_all(&mut *tx).await?;
+    let mut taken = Vec::new();
+    for row in &rows {
+        taken.push(read(tx, lease, row).await?);
+    }
+    Ok(taken)
 }
 
-async fn write(tx: &mut SqliteConnection, lease: &Lease, number: i64, settle: &Settle) -> Result<Settled, Trouble> {
+/// What was just taken. A row that does not read would be taken again and again.
+async fn read(tx: &mut SqliteConnection, lease: &Lease, row: &SqliteRow) -> Result<Read, Trouble> {
+    let read = queue::taken(row)?;
+    if let Err(unreadable) = &read {
+        let query = sqlx::query(NOT_PUBLISHED).bind(&lease.owner.as_bytes()[..]).bind(unreadable.number);
+        query.bind("dead").bind(TICK.count(now())).bind(unreadable.why()).execute(tx).await?;
+    }
+    Ok(read)
+}
+
+async fn write(
+    tx: &mut SqliteConnection,
+    lease: &Lease,
+    number: i64,
+    settle: &Settle,
+    awaited: Awaited<'_>,
+) -> Result<Settled, Trouble> {
     let now = now();
     let owner = &lease.owner.as_bytes()[..];
     let (state, due_at, why) = match settle {
@@ -121,44 +168,65 @@ async fn write(tx: &mut SqliteConnection, lease: &Lease, number: i64, settle: &S
             if query.execute(&mut *tx).await?.rows_affected() == 0 {
                 return Ok(Settled::Lost);
             }
-            if !next {
+            if !next || !awaited.holds() {
+                wake_next(tx, number).await?;
                 return Ok(Settled::Done(None));
             }
-            let query = sqlx::query(TAKE_NEXT).bind(owner).bind(TICK.count_after(now, lease.span));
-            let row = query.bind(number).bind(TICK.count(now)).fetch_optional(tx).await?;
-            return Ok(Settled::Done(row.as_ref().map(queue::taken).transpose()?.map(Box::new)));
+            let query = sqlx::query(TAKE_NEXT).bind(owner).bind(TICK.count_after(now, lease.span)).bind(number);
+            let Some(row) = query.fetch_optional(&mut *tx).await? else { return Ok(Settled::Done(None)) };
+            return Ok(Settled::Done(Some(Box::new(read(tx, lease, &row).await?))));
         }
-        Settle::Later { pause, why } => ("waiting", TICK.count_after(now, *pause), why),
-        Settle::Dead { why } => ("dead", TICK.count(now), why),
+        Settle::Later { pause, why } => ("waiting", TICK.count_after(now, *pause), Some(why)),
+        Settle::Dead { why } => ("dead", TICK.count(now), Some(why)),
+        Settle::Untried => ("waiting", TICK.count(now), None),
     };
     let query = sqlx::query(NOT_PUBLISHED).bind(owner).bind(number).bind(state).bind(due_at).bind(why);
     Ok(if query.execute(tx).await?.rows_affected() == 0 { Settled::Lost } else { Settled::Done(None) })
 }
 
-fn letter(row: &SqliteRow) -> Result<DeadLetter, Trouble> {
-    let Taken { event, attempts, .. } = queue::taken(row)?;
-    let appended_at = TICK.instant(column(row, "appended_at")?).ok_or(Trouble::Row("appended_at"))?;
-    Ok(DeadLetter { event, attempts, last_error: column(row, "last_error")?, appended_at })
+/// The event is out or skipped: the next one of its line is due, for whoever comes.
+async fn wake_next(tx: &mut SqliteConnection, number: i64) -> Result<(), Trouble> {
+    sqlx::query(WAKE_NEXT).bind(number).bind(TICK.count(now())).execute(tx).await?;
+    Ok(())
 }
 
-async fn redrive(tx: &mut SqliteConnection, which: &Which, by: &ByHand) -> Result<u64, Trouble> {
-    let (sql, name) = match which {
-        Which::Event(id) => (REDRIVE, id),
-        Which::Topic(topic) => (REDRIVE_TOPIC, topic),
-    };
-    let rows = sqlx::query(sql).bind(name).bind(TICK.count(now())).fetch_all(&mut *tx).await?;
-    for row in &rows {
-        keep::audit(tx, &entry("redrive event", &column::<String>(row, "event_id")?, by)).await?;
+fn letter(row: &SqliteRow) -> Result<DeadLetter, Trouble> {
+    let appended_at = TICK.instant(column(row, "appended_at")?).ok_or(Trouble::Row("appended_at"))?;
+    queue::letter(row, column(row, "last_error")?, appended_at)
+}
+
+async fn redrive(tx: &mut SqliteConnection, id: &str, by: &ByHand) -> Result<bool, Trouble> {
+    let query = sqlx::query(REDRIVE).bind(id).bind(TICK.count(now()));
+    let redriven = query.execute(&mut *tx).await?.rows_affected() == 1;
+    if redriven {
+        keep::audit(tx, &entry("redrive event", id, by)).await?;
     }
-    Ok(rows.len() as u64)
+    Ok(redriven)
+}
+
+async fn redrive_topic(
+    tx: &mut SqliteConnection,
+    topic: &str,
+    after: i64,
+    limit: u32,
+    by: &ByHand,
+) -> Result<Redriven, Trouble> {
+    let query = sqlx::query(REDRIVE_TOPIC).bind(topic).bind(after).bind(i64::from(limit)).bind(TICK.count(now()));
+    let mut redriven = Redriven { count: 0, last: after };
+    for row in query.fetch_all(&mut *tx).await? {
+        keep::audit(tx, &entry("redrive event", &column::<String>(&row, "event_id")?, by)).await?;
+        redriven.count += 1;
+        redriven.last = redriven.last.max(column(&row, "event_no")?);
+    }
+    Ok(redriven)
 }
 
 async fn skip(tx: &mut SqliteConnection, id: &str, by: &ByHand) -> Result<bool, Trouble> {
-    let skipped = sqlx::query(SKIP).bind(id).bind(TICK.count(now())).execute(&mut *tx).await?.rows_affected() == 1;
-    if skipped {
-        keep::audit(tx, &entry("skip event", id, by)).await?;
-    }
-    Ok(skipped)
+    let query = sqlx::query(SKIP).bind(id).bind(TICK.count(now()));
+    let Some(row) = query.fetch_optional(&mut *tx).await? else { return Ok(false) };
+    wake_next(tx, column(&row, "event_no")?).await?;
+    keep::audit(tx, &entry("skip event", id, by)).await?;
+    Ok(true)
 }
 
 fn entry(action: &str, id: &str, by: &ByHand) -> AuditEntry {
@@ -166,10 +234,16 @@ fn entry(action: &str, id: &str, by: &ByHand) -> AuditEntry {
     AuditEntry { scope: None, action: format!("{action} {id}"), actor, reason }
 }
 
-async fn clean(tx: &mut SqliteConnection, older: Duration, limit: u32) -> Result<u64, Trouble> {
-    let before = now().checked_sub(older).unwrap_or(SystemTime::UNIX_EPOCH);
+async fn clean(tx: &mut SqliteConnection, older: Duration, limit: u32, behind: Vec<i64>) -> Result<u64, Trouble> {
+    let now = now();
+    let before = now.checked_sub(older).unwrap_or(SystemTime::UNIX_EPOCH);
     let query = sqlx::query(CLEAN_EVENTS).bind(TICK.count(before)).bind(i64::from(limit));
-    Ok(query.execute(tx).await?.rows_affected())
+    let mut cleaned = query.execute(&mut *tx).await?.rows_affected();
+    for number in behind {
+        let query = sqlx::query(DEFER).bind(number).bind(TICK.count_after(now, OUT_OF_THE_WAY));
+        cleaned += query.execute(&mut *tx).await?.rows_affected();
+    }
+    Ok(cleaned)
 }
 
 async fn clean_marks(tx: &mut SqliteConnection, limit: u32) -> Result<u64, Trouble> {
@@ -184,11 +258,14 @@ where
     row.try_get(name).map_err(|_| Trouble::Row(name))
 }
 
-/// No row: there is an event of this id.
+/// An event behind another one is out of the way of who looks for what may be taken, until it is its turn. No row: there is
+/// an event of this id.
 const APPEND: &str = "
 INSERT INTO idempotency_outbox
     (event_id, topic, ordering_key, event_type, schema_version, payload, state, appended_at, due_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'waiting', ?7, ?7) ON CONFLICT (event_id) DO NOTHING";
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'waiting', ?7, iif(EXISTS (
+    SELECT 1 FROM idempotency_outbox WHERE topic = ?2 AND ordering_key = ?3 AND finished_at IS NULL), ?8, ?7))
+ON CONFLICT (event_id) DO NOTHING";
 
 const APPENDED: &str = "
 SELECT topic, ordering_key, event_type FROM idempotency_outbox WHERE event_id = ?1";
@@ -211,18 +288,41 @@ const PUBLISHED: &str = "
 UPDATE idempotency_outbox SET state = 'published', finished_at = ?3, owner_token = NULL, last_error = NULL
 WHERE event_no = ?2 AND owner_token = ?1 AND state = 'waiting'";
 
-/// The next one of the line of an event that went out, if it is due.
+/// The next one of the line of an event that went out. When it was due does not matter: it was never the first before.
 const TAKE_NEXT: &str = "
 UPDATE idempotency_outbox SET owner_token = ?1, attempts = attempts + 1, due_at = ?2
-WHERE state = 'waiting' AND due_at <= ?4 AND event_no = (
+WHERE state = 'waiting' AND event_no = (
     SELECT f.event_no FROM idempotency_outbox o
     JOIN idempotency_outbox f ON f.topic = o.topic AND f.ordering_key = o.ordering_key AND f.finished_at IS NULL
     WHERE o.event_no = ?3 ORDER BY f.event_no LIMIT 1)
 RETURNING event_no, event_id, topic, ordering_key, event_type, schema_version, payload, attempts";
 
+const WAKE_NEXT: &str = "
+UPDATE idempotency_outbox SET due_at = ?2
+WHERE state = 'waiting' AND event_no = (
+    SELECT f.event_no FROM idempotency_outbox o
+    JOIN idempotency_outbox f ON f.topic = o.topic AND f.ordering_key = o.ordering_key AND f.finished_at IS NULL
+    WHERE o.event_no = ?1 ORDER BY f.event_no LIMIT 1)";
+
+/// Without a reason nobody tried, and it counts as no attempt.
 const NOT_PUBLISHED: &str = "
-UPDATE idempotency_outbox SET state = ?3, due_at = ?4, owner_token = NULL, last_error = ?5
+UPDATE idempotency_outbox SET state = ?3, due_at = ?4, owner_token = NULL, last_error = coalesce(?5, last_error),
+    attempts = attempts - (?5 IS NULL)
 WHERE event_no = ?2 AND owner_token = ?1 AND state = 'waiting'";
+
+/// What has waited behind another one for a while.
+const BEHIND: &str = "
+SELECT h.event_no FROM idempotency_outbox h
+WHERE h.state = 'waiting' AND h.owner_token IS NULL AND h.due_at < ?1 AND EXISTS (
+    SELECT 1 FROM idempotency_outbox f WHERE f.topic = h.topic AND f.ordering_key = h.ordering_key
+        AND f.finished_at IS NULL AND f.event_no < h.event_no)
+ORDER BY h.due_at LIMIT ?2";
+
+const DEFER: &str = "
+UPDATE idempotency_outbox AS h SET due_at = ?2
+WHERE h.event_no = ?1 AND h.state = 'waiting' AND h.owner_token IS NULL AND EXISTS (
+    SELECT 1 FROM idempotency_outbox f WHERE f.topic = h.topic AND f.ordering_key = h.ordering_key
+        AND f.finished_at IS NULL AND f.event_no < h.event_no)";
 
 const DEAD: &str = "
 SELECT event_no, event_id, topic, ordering_key, event_type, schema_version, payload, attempts, appended_at,
@@ -230,15 +330,18 @@ SELECT event_no, event_id, topic, ordering_key, event_type, schema_version, payl
 FROM idempotency_outbox WHERE state = 'dead' ORDER BY event_no LIMIT ?1";
 
 const REDRIVE: &str = "
-UPDATE idempotency_outbox SET state = 'waiting', attempts = 0, due_at = ?2 WHERE event_id = ?1 AND state = 'dead'
-RETURNING event_id";
+UPDATE idempotency_outbox SET state = 'waiting', attempts = 0, due_at = ?2 WHERE event_id = ?1 AND state = 'dead'";
 
 const REDRIVE_TOPIC: &str = "
-UPDATE idempotency_outbox SET state = 'waiting', attempts = 0, due_at = ?2 WHERE state = 'dead' AND topic = ?1
-RETURNING event_id";
+UPDATE idempotency_outbox SET state = 'waiting', attempts = 0, due_at = ?4
+WHERE event_no IN (
+    SELECT event_no FROM idempotency_outbox WHERE state = 'dead' AND topic = ?1 AND event_no > ?2
+    ORDER BY event_no LIMIT ?3)
+RETURNING event_no, event_id";
 
 const SKIP: &str = "
-UPDATE idempotency_outbox SET state = 'skipped', finished_at = ?2 WHERE event_id = ?1 AND state = 'dead'";
+UPDATE idempotency_outbox SET state = 'skipped', finished_at = ?2 WHERE event_id = ?1 AND state = 'dead'
+RETURNING event_no";
 
 const BACKLOG: &str = "
 SELECT count(*) FILTER (WHERE state = 'waiting') AS waiting, count(*) FILTER (WHERE state = 'dead') AS dead,
@@ -259,6 +362,12 @@ const CLEAN_MARKS: &str = "
 DELETE FROM idempotency_inbox WHERE (consumer, event_id) IN (
     SELECT consumer, event_id FROM idempotency_inbox WHERE purge_at < ?1 ORDER BY purge_at LIMIT ?2)";
 
+/// For how long an event behind another one is out of the way, unless it is its turn before that.
+const OUT_OF_THE_WAY: Duration = Duration::from_secs(60 * 60);
+
+/// After which an event that is due should have been taken.
+const A_WHILE: Duration = Duration::from_secs(10);
+
 /// Every statement that finds its rows by an index, for the test of their plans. (A backlog is counted along one.)
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
@@ -268,8 +377,12 @@ pub(super) const STATEMENTS: &[&str] = &[
     TAKE,
     PUBLISHED,
     TAKE_NEXT,
+    WAKE_NEXT,
     NOT_PUBLISHED,
+    BEHIND,
+    DEFER,
     REDRIVE,
+    REDRIVE_TOPIC,
     SKIP,
     CLEAN_EVENTS,
     MARK,
@@ -279,10 +392,15 @@ pub(super) const STATEMENTS: &[&str] = &[
 
 #[cfg(test)]
 pub(super) const INDEXED: &[(&str, &str)] = &[
+    (APPEND, "idempotency_outbox_line"),
     (DUE, "idempotency_outbox_due"),
     (TAKE, "idempotency_outbox_line"),
     (TAKE, "idempotency_outbox_due"),
     (TAKE_NEXT, "idempotency_outbox_line"),
+    (WAKE_NEXT, "idempotency_outbox_line"),
+    (BEHIND, "idempotency_outbox_due"),
+    (BEHIND, "idempotency_outbox_line"),
+    (REDRIVE_TOPIC, "idempotency_outbox_dead"),
     (CLEAN_EVENTS, "idempotency_outbox_finished"),
     (CLEAN_MARKS, "idempotency_inbox_purge"),
 ];

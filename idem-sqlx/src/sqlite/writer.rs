@@ -54,6 +54,7 @@ pub(super) trait Errand: Send {
     fn run<'d>(self: Box<Self>, desk: &'d mut Desk) -> LocalBoxFuture<'d, ()>;
 }
 
+/// A write whose work may ask whether somebody waits for it.
 struct Waited<T, W> {
     work: W,
     waiting: Waiting<T>,
@@ -62,10 +63,25 @@ struct Waited<T, W> {
 impl<T, W> Errand for Waited<T, W>
 where
     T: Send + 'static,
-    W: AsyncFnOnce(&mut SqliteConnection) -> Result<T, Trouble> + Send + 'static,
+    W: AsyncFnOnce(&mut SqliteConnection, Awaited<'_>) -> Result<T, Trouble> + Send + 'static,
 {
     fn run<'d>(self: Box<Self>, desk: &'d mut Desk) -> LocalBoxFuture<'d, ()> {
-        Box::pin(desk.write(self.waiting, self.work))
+        let Self { work, waiting } = *self;
+        Box::pin(async move {
+            let awaited = || !waiting.is_closed();
+            let written = desk.transaction(async |tx| work(tx, Awaited(&awaited)).await).await;
+            desk.answer(waiting, written).await;
+        })
+    }
+}
+
+/// Whether somebody waits for what is written.
+#[derive(Clone, Copy)]
+pub(super) struct Awaited<'w>(&'w dyn Fn() -> bool);
+
+impl Awaited<'_> {
+    pub(super) fn holds(self) -> bool {
+        self.0()
     }
 }
 
@@ -102,6 +118,14 @@ impl Writer {
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, Trouble> {
+        self.run_awaited(async move |tx: &mut SqliteConnection, _: Awaited<'_>| work(tx).await).await
+    }
+
+    /// The same with work that is another one where nobody waits for it.
+    pub(super) async fn run_awaited<T: Send + 'static>(
+        &self,
+        work: impl AsyncFnOnce(&mut SqliteConnection, Awaited<'_>) -> Result<T, Trouble> + Send + 'static,
     ) -> Result<T, Trouble> {
         self.write(|waiting| Job::Errand(Box::new(Waited { work, waiting }))).await
     }
@@ -180,6 +204,10 @@ impl Desk {
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, Trouble>,
     ) {
         let written = self.transaction(work).await;
+        self.answer(waiting, written).await;
+    }
+
+    async fn answer<T>(&mut self, waiting: Waiting<T>, written: Result<T, Trouble>) {
         if written.is_err() {
             // After some errors SQLite has rolled back by itself, and sqlx has not noticed; after others the
             // connection is gone. A new one knows nothing of either, and what was not committed is no more.

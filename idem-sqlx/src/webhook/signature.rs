@@ -14,9 +14,15 @@ pub struct Secret(Vec<u8>);
 
 impl Secret {
     /// The secret as the provider shows it.
-    #[must_use]
-    pub fn new(secret: impl AsRef<[u8]>) -> Self {
-        Self(secret.as_ref().to_owned())
+    ///
+    /// # Errors
+    /// [`EmptySecret`]: a variable that nobody has set is a secret that everybody knows.
+    pub fn new(secret: impl AsRef<[u8]>) -> Result<Self, EmptySecret> {
+        let secret = secret.as_ref();
+        match secret.trim_ascii() {
+            [] => Err(EmptySecret),
+            _ => Ok(Self(secret.to_owned())),
+        }
     }
 
     /// Verifies that who knows the secret signed these bytes of a body; when, is for [`once`](crate::webhook::once) to
@@ -26,10 +32,11 @@ impl Secret {
     /// ```
     /// use idem_sqlx::webhook::{Secret, SignatureError};
     ///
-    /// let secret = Secret::new("whsec_1");
+    /// let secret = Secret::new("whsec_1")?;
     /// let header = secret.sign(std::time::SystemTime::now(), b"{}");
     /// assert!(secret.verify(&header, b"{}").is_ok());
     /// assert_eq!(secret.verify(&header, b"{ }"), Err(SignatureError::Wrong));
+    /// # Ok::<(), idem_sqlx::webhook::EmptySecret>(())
     /// ```
     ///
     /// # Errors
@@ -88,6 +95,19 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// A secret that is none: empty, or white space alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the secret of the webhooks is empty")]
+pub struct EmptySecret;
+
+impl EmptySecret {
+    /// A stable name for logs and alerts.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        "WEBHOOK_SECRET_EMPTY"
+    }
+}
+
 /// Why a signature is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -130,7 +150,16 @@ mod tests {
     const MOMENT: &str = "t=1700000000";
 
     fn secret() -> Secret {
-        Secret::new("whsec_test")
+        Secret::new("whsec_test").unwrap()
+    }
+
+    /// Anybody can sign with it.
+    #[test]
+    fn a_secret_that_is_none_is_refused() {
+        for empty in ["", " ", "\n", "\t\r\n "] {
+            assert_eq!(Secret::new(empty).unwrap_err(), EmptySecret, "{empty:?}");
+        }
+        assert!(Secret::new(" s ").is_ok() && Secret::new([0]).is_ok());
     }
 
     /// As another program computes it: `printf '1700000000.{"id":"evt_1"}' | openssl dgst -sha256 -hmac whsec_test`.
@@ -148,7 +177,7 @@ mod tests {
         let wrong = Err(SignatureError::Wrong);
         assert_eq!(secret().verify(&format!("t=1700000001,v1={EVT_1}"), body), wrong);
         assert_eq!(secret().verify(&format!("{MOMENT},v1={EVT_1}"), br#"{"id":"evt_2"}"#), wrong);
-        assert_eq!(Secret::new("whsec_other").verify(&format!("{MOMENT},v1={EVT_1}"), body), wrong);
+        assert_eq!(Secret::new("whsec_other").unwrap().verify(&format!("{MOMENT},v1={EVT_1}"), body), wrong);
         for cut in ["", "00", &EVT_1[..62], "zz"] {
             assert_eq!(secret().verify(&format!("{MOMENT},v1={cut}"), body), wrong, "{cut}");
         }

@@ -10,7 +10,7 @@ use idem_sqlx::webhook::{Endpoint, Secret, WebhookError};
 fn the_documentation_has_every_code() {
     let page = include_str!("../../../docs/consumers.md");
     let moment = Duration::from_secs(1);
-    let secret = Secret::new("whsec_1");
+    let secret = Secret::new("whsec_1").unwrap();
     let codes = [
         Consumer::new("").unwrap_err().code(),
         AppendError::OtherEvent(String::new()).code(),
@@ -23,6 +23,7 @@ fn the_documentation_has_every_code() {
         WebhookError::TooOld { age: moment, tolerance: moment }.code(),
         WebhookError::TooNew { ahead: moment, tolerance: moment }.code(),
         Endpoint::new("provider", moment, moment).unwrap_err().code(),
+        Secret::new("").unwrap_err().code(),
         secret.verify("", b"").unwrap_err().code(),
         secret.verify("t=1", b"").unwrap_err().code(),
     ];

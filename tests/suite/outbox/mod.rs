@@ -126,6 +126,9 @@ macro_rules! promises {
                 a_failing_event_holds_up_its_key_and_no_other
                 a_publisher_that_does_not_answer_is_given_up
                 a_publisher_that_panics_takes_nobody_with_it
+                an_event_that_nobody_had_time_for_is_given_back
+                a_key_that_never_runs_dry_does_not_keep_its_place
+                spans_without_end_are_as_good_as_long_ones
                 relays_share_what_there_is;
             order:
                 each_key_keeps_its_order_through_failures_and_crashes;
@@ -134,6 +137,8 @@ macro_rules! promises {
                 a_dead_letter_that_is_put_back_goes_out_before_the_later_ones
                 a_dead_letter_that_is_skipped_lets_the_later_ones_go
                 a_topic_is_put_back_at_once
+                a_topic_of_a_thousand_is_put_back
+                a_row_that_does_not_read_is_a_dead_letter
                 an_event_that_fails_too_often_is_dead
                 an_event_that_no_relay_comes_back_from_is_dead
                 only_a_dead_letter_is_a_persons_to_decide;
@@ -156,6 +161,7 @@ macro_rules! promises {
                 what_was_written_before_a_second_delivery_is_taken_back;
             webhooks:
                 a_webhook_has_one_effect
+                the_window_is_as_wide_as_its_tolerance
                 an_old_webhook_has_none
                 a_webhook_from_the_future_has_none
                 an_id_is_kept_for_as_long_as_its_webhook_is_taken

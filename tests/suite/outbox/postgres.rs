@@ -175,6 +175,27 @@ async fn events_behind_a_dead_letter_are_out_of_the_way_until_it_is_gone() {
     }
 }
 
+/// A person who puts a topic back must not hold locks on all of it: where one letter is in somebody's hands, the batches
+/// before it are put back already.
+#[tokio::test]
+async fn a_topic_is_put_back_in_batches() {
+    let place = Beside::<false>::fresh().await;
+    let ids: Vec<_> = (0..600).map(|number| format!("e{number:04}")).collect();
+    place.append(&ids.iter().map(|id| (id.as_str(), id.as_str())).collect::<Vec<_>>()).await;
+    place.run("UPDATE idem.idempotency_outbox SET state = 'dead'".to_owned()).await;
+    let mut held = place.begin().await;
+    let hold = "SELECT 1 FROM idem.idempotency_outbox WHERE event_id = 'e0599' FOR UPDATE";
+    sqlx::query(hold).fetch_one(&mut *held).await.unwrap();
+    let dead = outbox::DeadLetters::of(place.store().clone());
+    let redriving = tokio::spawn(async move { dead.redrive_topic("payments", "ada", "because").await.unwrap() });
+    while place.count("outbox WHERE state = 'waiting'").await == 0 {
+        assert!(!redriving.is_finished());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    held.rollback().await.unwrap();
+    assert_eq!(redriving.await.unwrap(), 600);
+}
+
 /// A second delivery waits for the first one, and does what that one leaves it.
 #[tokio::test]
 async fn a_delivery_waits_for_the_one_before_it() {

@@ -157,3 +157,71 @@ pub(super) async fn relays_share_what_there_is<P: Place>() {
     assert_eq!(got.len(), 60, "{got:?}");
     assert_eq!(got.iter().collect::<BTreeSet<_>>().len(), 60, "{got:?}");
 }
+
+/// Its lease is over before anybody could begin: it is as before, with what its last try came to, and no attempt older.
+pub(super) async fn an_event_that_nobody_had_time_for_is_given_back<P: Place>() {
+    let place = P::fresh().await;
+    place.append(&[("e", "pay_1")]).await;
+    let broker = Broker::new().will("e", [Fault::Away]);
+    assert_eq!(place.relay(&broker).relay_once(100).await.unwrap(), Relayed { failed: 1, ..NOTHING });
+    place.hasten().await;
+    let relay = place.relay(&broker).options(RelayOptions { lease: Duration::ZERO, ..patient() });
+    assert_eq!(relay.relay_once(100).await.unwrap(), Relayed { lost: 1, ..NOTHING });
+    let as_before =
+        "outbox WHERE state = 'waiting' AND attempts = 1 AND owner_token IS NULL AND last_error LIKE '%connection'";
+    assert_eq!((place.count(as_before).await, broker.got().len()), (1, 0));
+    assert_eq!(place.relay(&broker).relay_once(100).await.unwrap(), Relayed { published: 1, ..NOTHING });
+}
+
+/// One place to work at, and a key that is never done: the other one comes between.
+pub(super) async fn a_key_that_never_runs_dry_does_not_keep_its_place<P: Place>() {
+    let place = P::fresh().await;
+    place.append(&[("a1", "a"), ("a2", "a"), ("a3", "a"), ("a4", "a"), ("a5", "a")]).await;
+    place.append(&[("b1", "b"), ("b2", "b")]).await;
+    // Whoever has had a turn is due after who has not.
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let broker = Broker::new();
+    let options = RelayOptions { lines: 1, quantum: 2, ..patient() };
+    let relay = place.relay(&broker).options(options.clone());
+    assert_eq!(relay.relay_once(100).await.unwrap(), Relayed { published: 7, ..NOTHING });
+    assert_eq!(broker.got(), ["a1", "a2", "b1", "b2", "a3", "a4", "a5"]);
+    // None in a row is one. Where there is place for others, and nobody else waits, it has its next turn at once.
+    place.append(&[("a6", "a"), ("a7", "a")]).await;
+    let relay = place.relay(&broker).options(RelayOptions { lines: 16, quantum: 0, ..options });
+    assert_eq!(relay.relay_once(100).await.unwrap(), Relayed { published: 2, ..NOTHING });
+}
+
+/// "For ever" is what somebody writes who wants no limit.
+pub(super) async fn spans_without_end_are_as_good_as_long_ones<P: Place>() {
+    let place = P::fresh().await;
+    let broker = Broker::new().will("e1", [Fault::Away]);
+    let ever = Duration::MAX;
+    let options = RelayOptions {
+        lease: ever,
+        poll: ever,
+        backoff: ever,
+        backoff_cap: ever,
+        retention: ever,
+        clean_every: ever,
+        ..patient()
+    };
+    let relay = place.relay(&broker).options(options);
+    place.append(&[("e1", "a"), ("e2", "b")]).await;
+    assert_eq!(relay.relay_once(100).await.unwrap(), Relayed { published: 1, failed: 1, ..NOTHING });
+    assert_eq!(relay.relay_once(100).await.unwrap(), NOTHING, "its pause is not over");
+    assert_eq!(relay.clean_once(100).await.unwrap(), 0);
+    place.hasten().await;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(async move { relay.run(async { drop(stopped.await) }).await });
+    while broker.got().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    drop(stop);
+    running.await.unwrap();
+    let consumer = Consumer::new("ledger").unwrap().keep(ever);
+    for seen in [inbox::Seen::First(()), inbox::Seen::Again] {
+        let told = inbox::once(place.begin().await, &consumer, "m1", |tx| async move { Ok((tx, ())) }).await;
+        assert_eq!(told.unwrap(), seen);
+        assert_eq!(inbox::clean_once(place.store(), 100).await.unwrap(), 0);
+    }
+}

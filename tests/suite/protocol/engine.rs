@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use idem_core::{
-    Answer, CallClass, CallError, CallState, Claim, ConfigError, DownstreamKey, Engine, Failure, Fate, IdempotencyKey,
-    IdempotentCommand, MemoryStore, Outcome, Record, Reply, Rules, Scope, StatusName, Tenant,
+    Answer, CallClass, CallError, CallSpec, CallState, Claim, ConfigError, DownstreamKey, Engine, Failure, Fate,
+    IdempotencyKey, IdempotentCommand, KeyForm, MemoryStore, Outcome, Record, Reply, Rules, Scope, StatusName, Tenant,
 };
 
 use crate::support::clock::TokioClock;
@@ -380,6 +380,18 @@ fn a_set_up_that_would_break_a_promise_is_refused() {
     let twice = builder().call::<Pay>("a", CallClass::Neither).call::<Pay>("a", CallClass::Neither).build();
     assert!(matches!(twice, Err(ConfigError::CallDeclaredTwice { .. })));
     assert!(matches!(builder().call::<Pay>("Ä", CallClass::Neither).build(), Err(ConfigError::CallName { .. })));
-    let none = builder().rules(Rules { lease: Duration::ZERO, ..Rules::default() }).build();
-    assert!(matches!(none, Err(ConfigError::Zero("lease"))));
+    let zero = Duration::ZERO;
+    for (name, rules) in [
+        ("lease", Rules { lease: zero, ..Rules::default() }),
+        ("max_run", Rules { max_run: zero, ..Rules::default() }),
+        ("window", Rules { window: zero, ..Rules::default() }),
+        ("grace", Rules { grace: zero, ..Rules::default() }),
+        ("ask_lease", Rules { ask_lease: zero, ..Rules::default() }),
+        ("ask_parked", Rules { ask_parked: zero, ..Rules::default() }),
+    ] {
+        assert_eq!(builder().rules(rules.clone()).build().unwrap_err(), ConfigError::Zero(name));
+        assert_eq!(builder().operation::<Pay>(rules).build().unwrap_err(), ConfigError::Zero(name));
+    }
+    let guessed = CallSpec::from(CallClass::Neither).key_form(KeyForm::text(12, "0123456789"));
+    assert!(matches!(builder().call::<Pay>("book", guessed).build(), Err(ConfigError::KeyForm { .. })));
 }

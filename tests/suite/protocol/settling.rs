@@ -1,4 +1,5 @@
-//! Every record settles without its clients: workers alone bring it to an end, or call a person.
+//! The tables that workers go by bring every record to an end, or to a person. That the engine goes by them, from whatever
+//! an attempt leaves, is tested in `endings`.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -73,7 +74,7 @@ fn settled(record: &Record) -> bool {
 
 proptest! {
     #[test]
-    fn every_record_settles_without_clients(
+    fn the_tables_bring_every_record_to_an_end(
         mut record in any_record(),
         can_ask: bool,
         answers: bool,

@@ -40,7 +40,7 @@ pub(super) async fn work_outlives_its_lease_and_its_window(
         window: moment,
         body_retention: moment,
         metadata_retention: Duration::ZERO,
-        grace: Duration::ZERO,
+        grace: Duration::from_nanos(1),
         ..Rules::default()
     };
     let engine = Engine::builder(store).rules(rules).build().unwrap();

@@ -93,12 +93,12 @@ impl Client {
         Err(format!("the payment of the account {scene} was never paid").into())
     }
 
-    /// Waits until others have heard of a payment, and looks at what that came to.
+    /// Waits until others are done with what they were told of a payment, and looks at what that came to.
     pub(super) async fn heard(&self, payment: &str) -> Result<Heard, Error> {
         for _ in 0..PATIENCE {
             let request = self.http.get(self.url(&format!("/payments/{payment}/events")));
             let heard: Heard = request.send().await?.error_for_status()?.json().await?;
-            if heard.deliveries >= 3 && heard.notifications > 0 {
+            if heard.deliveries >= 3 {
                 return Ok(heard);
             }
             tokio::time::sleep(PAUSE).await;
@@ -127,7 +127,7 @@ impl Client {
     /// Sends what the provider sends of itself; the answer's status.
     pub(super) async fn notify(&self, secret: &str, signed_at: SystemTime, notice: &Notice) -> Result<String, Error> {
         let body = serde_json::to_vec(notice)?;
-        let signature = Secret::new(secret).sign(signed_at, &body);
+        let signature = Secret::new(secret)?.sign(signed_at, &body);
         let request = self.http.post(self.url("/provider/webhook")).header(SIGNATURE, signature).body(body);
         Ok(request.send().await?.status().as_u16().to_string())
     }

@@ -24,8 +24,7 @@ pub(super) async fn client_comes_back(stage: &Stage) -> Result<Scene, Error> {
 /// The worker asks the provider, and settles payment, ledger and record together.
 pub(super) async fn nobody_comes_back(stage: &Stage) -> Result<Scene, Error> {
     let brisk = Duration::from_millis(200);
-    let setup =
-        Setup { lease: 2 * brisk, grace: Duration::ZERO, look_every: brisk, backoff: brisk, ..Setup::default() };
+    let setup = Setup { lease: 2 * brisk, grace: brisk, look_every: brisk, backoff: brisk, ..Setup::default() };
     let (first, service) = die(stage, "abandoned", &setup).await?;
     let client = &service.client;
     let paid = client.paid("abandoned").await?;

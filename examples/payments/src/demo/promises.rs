@@ -46,9 +46,14 @@ pub(super) async fn webhook(stage: &Stage) -> Result<Scene, Error> {
     let mut got = vec![fail(client, "webhook", Fault::LostAnswer).await?];
     let made = client.charges("webhook").await?.pop().ok_or("nothing was charged")?;
     let notice = Notice { event: "evt_1".to_owned(), key: made.key.clone(), charge: Charge::from(made) };
+    // The event is known again by its id; what is said of nobody is not, and may come to be known.
+    let stray = Notice { key: "charge_of_nobody".to_owned(), ..notice.clone() };
     let (now, yesterday) = (SystemTime::now(), SystemTime::now() - Duration::from_secs(24 * 60 * 60));
     got.push(format!("a stranger's webhook: {}", client.notify("guessed", now, &notice).await?));
     got.push(format!("yesterday's, kept and sent again: {}", client.notify(SECRET, yesterday, &notice).await?));
+    for _ in 0..2 {
+        got.push(format!("about a charge that nobody knows: {}", client.notify(SECRET, now, &stray).await?));
+    }
     for _ in 0..2 {
         got.push(format!("the provider's webhook: {}", client.notify(SECRET, now, &notice).await?));
     }
@@ -59,6 +64,8 @@ pub(super) async fn webhook(stage: &Stage) -> Result<Scene, Error> {
         UNKNOWN,
         "a stranger's webhook: 401",
         "yesterday's, kept and sent again: 400",
+        "about a charge that nobody knows: 404",
+        "about a charge that nobody knows: 404",
         "the provider's webhook: 204",
         "the provider's webhook: 204",
         "10.00 in the ledger",
@@ -95,5 +102,5 @@ async fn fail(client: &Client, scene: &str, fault: Fault) -> Result<String, Erro
 /// Recovery that can be watched.
 fn brisk(provider: Kind) -> Setup {
     let moment = Duration::from_millis(50);
-    Setup { provider, grace: Duration::ZERO, look_every: moment, backoff: moment, ..Setup::default() }
+    Setup { provider, grace: moment, look_every: moment, backoff: moment, ..Setup::default() }
 }

@@ -80,10 +80,12 @@ WITH done AS (
 SELECT (SELECT count(*) FROM done) AS done, taken.* FROM (SELECT) AS one LEFT JOIN taken ON $4"
 );
 
-/// $1: token. $2: the event. $3: the pause before the next try; NULL: there is none. $4: why. No row: it is not ours.
+/// $1: token. $2: the event. $3: the pause before the next try; NULL: there is none. $4: why; NULL: nobody tried, and it
+/// counts as no attempt. No row: it is not ours.
 pub(in crate::postgres) const NOT_PUBLISHED: &str = concat!(
     "
-UPDATE idem.idempotency_outbox SET owner_token = NULL, last_error = $4,
+UPDATE idem.idempotency_outbox SET owner_token = NULL, last_error = coalesce($4, last_error),
+    attempts = attempts - ($4::text IS NULL)::integer,
     state = CASE WHEN $3::bigint IS NULL THEN 'dead' ELSE 'waiting' END,
     due_at = CASE WHEN $3::bigint IS NULL THEN due_at ELSE ",
     after!("clock_timestamp()", "$3"),
@@ -100,14 +102,28 @@ pub(in crate::postgres) const DEAD: &str = concat!(
 FROM idem.idempotency_outbox o WHERE o.state = 'dead' ORDER BY o.event_no LIMIT $1"
 );
 
-/// $1: an event's id, or NULL. $2: a topic, or NULL. $3: actor. $4: reason.
+/// $1: an event's id. $2: actor. $3: reason.
 pub(in crate::postgres) const REDRIVE: &str = "
 WITH redriven AS (
     UPDATE idem.idempotency_outbox SET state = 'waiting', attempts = 0, due_at = clock_timestamp()
-    WHERE state = 'dead' AND (event_id = $1 OR topic = $2) RETURNING event_id
+    WHERE state = 'dead' AND event_id = $1 RETURNING event_id
 )
 INSERT INTO idem.idempotency_audit (acted_at, actor, action, reason)
-SELECT clock_timestamp(), $3, 'redrive event ' || event_id, $4 FROM redriven RETURNING audit_id";
+SELECT clock_timestamp(), $2, 'redrive event ' || event_id, $3 FROM redriven RETURNING audit_id";
+
+/// $1: topic. $2: the number before the first one. $3: how many. $4: actor. $5: reason. One row: how many, and the last.
+pub(in crate::postgres) const REDRIVE_TOPIC: &str = "
+WITH redriven AS (
+    UPDATE idem.idempotency_outbox SET state = 'waiting', attempts = 0, due_at = clock_timestamp()
+    WHERE event_no = ANY (ARRAY(
+        SELECT event_no FROM idem.idempotency_outbox WHERE state = 'dead' AND topic = $1 AND event_no > $2
+        ORDER BY event_no LIMIT $3 FOR UPDATE))
+    RETURNING event_no, event_id
+), audited AS (
+    INSERT INTO idem.idempotency_audit (acted_at, actor, action, reason)
+    SELECT clock_timestamp(), $4, 'redrive event ' || event_id, $5 FROM redriven
+)
+SELECT count(*) AS redriven, coalesce(max(event_no), $2) AS last FROM redriven";
 
 /// $1: an event's id. $2: actor. $3: reason. The next one of its line is due.
 pub(in crate::postgres) const SKIP: &str = "
