@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::key::Scope;
 
 /// What a provider promises about the second call with the same downstream key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallClass {
     /// The same downstream key has the same effect, for that long after the first call (Stripe: 24 h).
     Dedupes {
@@ -31,7 +31,7 @@ pub enum CallClass {
 }
 
 /// Where one announced call stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CallState {
     /// Announced, not closed: it may have happened.
     Open,
@@ -44,7 +44,7 @@ pub enum CallState {
 }
 
 /// One announced call of a record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CallRecord {
     /// Its name within the operation, `charge`.
     pub name: String,
