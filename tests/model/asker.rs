@@ -21,8 +21,11 @@ impl Rig {
         match (open, how) {
             (Some(call), How::Well) => {
                 let name = crate::rig::NAMES[call];
-                ask.found[call] =
-                    Some(if self.askable(name) { self.says(world, call, self.command_in(&ask.record)) } else { Said::StillUnknown });
+                ask.found[call] = Some(if self.askable(name) {
+                    self.says(world, call, self.command_in(&ask.record))
+                } else {
+                    Said::StillUnknown
+                });
             }
             (Some(call), How::Fails) => ask.found[call] = Some(Said::StillUnknown),
             (None, How::Well) => return self.conclude(world, slot, ask),
@@ -75,9 +78,10 @@ impl Rig {
             AnsweredEnd::StillUnknown { .. } => Reached::StillUnknown,
         };
         let answered = Answered { closed, resource: None, end };
-        let written = world.row.as_mut().is_some_and(|row| {
-            transition::answer(Arc::make_mut(row), &owner, &answered, at(world.now))
-        });
+        let written = world
+            .row
+            .as_mut()
+            .is_some_and(|row| transition::answer(Arc::make_mut(row), &owner, &answered, at(world.now)));
         if written {
             self.reach(reached);
         }

@@ -80,6 +80,13 @@ impl Config {
         }
     }
 
+    /// The same for one tick more, but for where a provider would forget a call that a failover has lost: nothing is
+    /// promised of that.
+    pub(crate) fn lasting_longer(self) -> Self {
+        let more = u8::from(!self.fails_over || self.retention == NEVER);
+        Self { until: self.until + more, ..self }
+    }
+
     pub(crate) fn is(&self, mutation: Mutation) -> bool {
         self.mutation == Some(mutation)
     }

@@ -8,9 +8,7 @@ use std::io::Write as _;
 
 use idem_core::decide::{Decision, decide};
 use idem_core::store::{End, Finish, NewClaim};
-use idem_core::{
-    CommandHash, IdempotentCommand, Record, Rules, Scope, StoredResponse, Tenant, Verdict, transition,
-};
+use idem_core::{CommandHash, IdempotentCommand, Record, Rules, Scope, StoredResponse, Tenant, Verdict, transition};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use crate::world::{at, token};

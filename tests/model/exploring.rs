@@ -65,8 +65,10 @@ fn no_configuration_breaks_a_promise() {
     let (mut states, begun) = (0, Instant::now());
     // One of them alone, to look into it.
     let only = std::env::var("IDEM_MODEL").unwrap_or_default();
+    let soak = std::env::var_os("IDEM_SOAK").is_some();
     for (config, must_happen) in table::configurations().into_iter().filter(|(config, _)| config.name.contains(&only)) {
         let name = config.name;
+        let config = if soak { config.lasting_longer() } else { config };
         let found = explore(config, HasDiscoveries::AnyFailures);
         let (took, steps) = (found.took.as_secs_f64(), found.steps);
         say(&format!("{name:<34} {:>9} states {steps:>10} steps {took:>6.1} s", found.states));

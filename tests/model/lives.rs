@@ -11,12 +11,8 @@ use crate::rig::Rig;
 use crate::world::{TICK, at, token};
 
 fn insert(rig: &Rig, command: usize, owner: u8, now: SystemTime) -> Record {
-    let new = NewClaim {
-        scope: rig.scope.clone(),
-        hash: rig.hashes[command],
-        owner: token(owner),
-        lease: rig.rules.lease,
-    };
+    let new =
+        NewClaim { scope: rig.scope.clone(), hash: rig.hashes[command], owner: token(owner), lease: rig.rules.lease };
     transition::insert(&new, now)
 }
 
@@ -57,11 +53,8 @@ fn the_client_of_an_attempt_that_lost_its_record_does_not_get_another_commands_a
     let mut second = insert(&rig, 1, 2, at(10));
     let owner: Ownership = second.ownership();
     let response = rig.response(&second, 201);
-    let finish = Finish {
-        closed: Vec::new(),
-        resource: None,
-        end: End::Completed { response, keep: rig.rules.keep() },
-    };
+    let finish =
+        Finish { closed: Vec::new(), resource: None, end: End::Completed { response, keep: rig.rules.keep() } };
     assert!(transition::finish(&mut second, &owner, &finish, at(10)));
 
     assert!(matches!(decide_lost(&second, first.hash, at(10), &rig.rules), Decision::InProgress { retry_after }

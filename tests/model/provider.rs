@@ -40,9 +40,7 @@ impl Rig {
         };
         let slot = usize::from(call.slot);
         match &world.slots[slot] {
-            Slot::Running(run)
-                if run.next == Next::Wait(call.call) && run.record.owner.as_bytes()[0] == call.token =>
-            {
+            Slot::Running(run) if run.next == Next::Wait(call.call) && run.record.owner.as_bytes()[0] == call.token => {
                 let mut run = Run::clone(run);
                 self.hear(&mut run, call.call, outcome.filter(|_| heard));
                 world.slots[slot] = Slot::Running(Arc::new(run));

@@ -153,15 +153,7 @@ impl Rig {
             ..record.clone()
         };
         let next = if self.config.has_lives() { crate::world::Next::Look } else { self.after(&record, None, false) };
-        Run {
-            client,
-            record,
-            next,
-            unwritten: [false; CALLS],
-            first: [false; CALLS],
-            announced_at: 0,
-            broken: false,
-        }
+        Run { client, record, next, unwritten: [false; CALLS], first: [false; CALLS], announced_at: 0, broken: false }
     }
 
     /// The outcomes that an attempt has not written yet.

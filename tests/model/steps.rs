@@ -24,7 +24,11 @@ pub(crate) enum Action {
     Beat(u8),
     /// A process stops waiting for its call.
     StopWaiting(u8),
-    Arrive { flight: u8, declined: bool, heard: bool },
+    Arrive {
+        flight: u8,
+        declined: bool,
+        heard: bool,
+    },
     Lose(u8),
     Work,
     Sweep,

@@ -43,11 +43,21 @@ pub(crate) struct World {
 pub(crate) enum Slot {
     Free,
     /// About to claim. It knows its token once a claim of its own was written and the answer lost.
-    Arrived { client: u8, token: Option<u8>, asked: bool },
+    Arrived {
+        client: u8,
+        token: Option<u8>,
+        asked: bool,
+    },
     /// It looked, and there was no record.
-    Inserting { client: u8 },
+    Inserting {
+        client: u8,
+    },
     /// It read a record and decided; the write is still to be made.
-    Decided { client: u8, seen: Arc<Record>, write: Write },
+    Decided {
+        client: u8,
+        seen: Arc<Record>,
+        write: Write,
+    },
     Running(Arc<Run>),
     Asking(Arc<Ask>),
 }

@@ -14,6 +14,8 @@ pub(crate) struct Chance {
     rng: Arc<Mutex<fastrand::Rng>>,
     start: Instant,
     faults: Arc<AtomicBool>,
+    /// In some runs waits are often longer than the lease.
+    pub(crate) sluggish: bool,
     history: Arc<Mutex<Vec<Event>>>,
 }
 
@@ -36,8 +38,10 @@ pub(crate) enum Kind {
 
 impl Chance {
     pub(crate) fn new(seed: u64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
         Self {
-            rng: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
+            sluggish: rng.u64(0..100) < 25,
+            rng: Arc::new(Mutex::new(rng)),
             start: Instant::now(),
             faults: Arc::new(AtomicBool::new(true)),
             history: Arc::default(),
@@ -56,6 +60,12 @@ impl Chance {
     /// So often in a hundred times, as long as anything goes wrong.
     pub(crate) fn wrong(&self, often: u64) -> bool {
         self.has_faults() && self.percent(often)
+    }
+
+    /// Up to `usually`, sometimes for longer than the lease.
+    pub(crate) async fn linger(&self, usually: Duration) {
+        let often = if self.sluggish { 40 } else { 4 };
+        self.wait(if self.wrong(often) { Duration::from_secs(120) } else { usually }).await;
     }
 
     pub(crate) fn has_faults(&self) -> bool {

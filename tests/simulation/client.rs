@@ -30,7 +30,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn lives(self, chance: Chance, nodes: Arc<Mutex<Vec<Option<Node>>>>, gives_up: bool) {
-        chance.wait(Duration::from_secs(60)).await;
+        chance.wait(Duration::from_secs(if chance.sluggish { 120 } else { 60 })).await;
         loop {
             chance.wait(Duration::from_secs(5)).await;
             if gives_up && chance.wrong(30) {

@@ -102,8 +102,8 @@ impl Shared {
         let chance = self.chance.clone();
         let attempt = claim.attempt();
         chance.tell(Kind::Invoke, || format!("work on {}, attempt {attempt}", claim.derived_id("pay")));
-        // Sometimes for longer than the lease: nothing renews it here, as if each heartbeat were lost.
-        chance.wait(Duration::from_secs(if chance.wrong(10) { 120 } else { 2 })).await;
+        // Nothing renews its lease here, as if each heartbeat were lost.
+        chance.linger(Duration::from_secs(2)).await;
         let mut lacks = false;
         for (provider, name) in self.providers.iter().zip(NAMES) {
             let call = claim.call(name, |key| provider.call(key, command.amount, command.declines)).await;
@@ -118,7 +118,7 @@ impl Shared {
             if chance.wrong(5) {
                 return Err(Failure::from("the work broke"));
             }
-            chance.wait(Duration::from_secs(1)).await;
+            chance.linger(Duration::from_secs(1)).await;
         }
         if lacks {
             return Err(Failure::from("a call had no answer"));

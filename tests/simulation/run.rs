@@ -100,7 +100,7 @@ async fn play(seed: u64) -> Report {
     for _ in 0..ROUNDS_OF_FAULTS {
         chance.wait(Duration::from_secs(20)).await;
         let at = chance.below(2) as usize;
-        if chance.percent(40) {
+        if chance.percent(if chance.sluggish { 5 } else { 40 }) {
             chance.tell(Kind::Info, || format!("node {at} dies"));
             crashes += 1;
             let dead = nodes.lock().unwrap()[at].take();
@@ -208,7 +208,11 @@ fn judge(shared: &Shared, records: &[(&Client, Option<Record>)], broken: &mut Ve
                         provider.known().get(&key).map_or(0, |known| known.effects)
                     });
                     if is_done && !effects.clone().all(|effects| effects == 1) {
-                        broken.push(format!("{} was told {body}: {:?} effects", client.name, effects.collect::<Vec<_>>()));
+                        broken.push(format!(
+                            "{} was told {body}: {:?} effects",
+                            client.name,
+                            effects.collect::<Vec<_>>()
+                        ));
                     }
                     if is_done && row != Some(client.command.amount) {
                         broken.push(format!("{} was told {body}, and the row is {row:?}", client.name));

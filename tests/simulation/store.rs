@@ -26,8 +26,7 @@ impl FaultyStore {
         what: &'static str,
         run: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let slow = if self.chance.wrong(2) { Duration::from_secs(90) } else { Duration::from_millis(20) };
-        self.chance.wait(slow).await;
+        self.chance.linger(Duration::from_millis(20)).await;
         if self.chance.wrong(5) {
             self.chance.tell(Kind::Fail, || format!("store: {what}"));
             return Err(gone());
