@@ -17,7 +17,7 @@ pub use key_form::KeyForm;
 use crate::key::Scope;
 
 /// What a provider promises about the second call with the same downstream key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallClass {
     /// The same downstream key has the same effect, for that long after the first call (Stripe: 24 h).
     Dedupes {
@@ -57,7 +57,7 @@ impl From<CallClass> for CallSpec {
 }
 
 /// Where one announced call stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CallState {
     /// Announced, not closed: it may have happened.
     Open,
@@ -70,7 +70,7 @@ pub enum CallState {
 }
 
 /// One announced call of a record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CallRecord {
     /// Its name within the operation, `charge`.
     pub name: String,

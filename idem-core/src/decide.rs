@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 
 mod tend;
 
-pub use tend::{Asked, Finding, Tend, asked, tend};
+pub use tend::{Asked, Concluded, Finding, Tend, asked, concluded, tend};
 
 use crate::calls::{CallRecord, rerunnable};
-use crate::hash::Verdict;
+use crate::hash::{CommandHash, Verdict};
 use crate::record::{Finished, Record, Status};
 use crate::rules::Rules;
 
@@ -74,6 +74,17 @@ pub fn decide(record: &Record, verdict: Verdict, now: SystemTime, rules: &Rules)
     }
 }
 
+/// What the client of an attempt gets that has lost its record, `own` being the hash that the attempt was claimed with:
+/// what stands there now. Where that has another hash the key had another life meanwhile (forgotten, or lost in a
+/// failover, and used again), and its answer is not this client's: it comes again, and is compared by its command.
+#[must_use]
+pub fn decide_lost(record: &Record, own: CommandHash, now: SystemTime, rules: &Rules) -> Decision {
+    match record.hash == own {
+        true => decide_same(record, now, rules),
+        false => Decision::InProgress { retry_after: SHORTEST_WAIT },
+    }
+}
+
 fn decide_same(record: &Record, now: SystemTime, rules: &Rules) -> Decision {
     let may_rerun = rerunnable(&record.calls, now, rules.margin());
     match &record.status {
@@ -115,7 +126,7 @@ fn decide_same(record: &Record, now: SystemTime, rules: &Rules) -> Decision {
 }
 
 /// How an attempt ended, as far as the table looks at it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ended {
     /// The work answered, with this status.
     Replied(u16),

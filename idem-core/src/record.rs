@@ -13,7 +13,7 @@ use crate::hash::CommandHash;
 use crate::key::Scope;
 
 /// What the command made, by the application's words: a type and an id.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ResourceRef {
     /// The resource's type, `payment`.
     pub kind: String,
@@ -22,7 +22,7 @@ pub struct ResourceRef {
 }
 
 /// An answer as it is kept: status, the headers that may be replayed, and the body's very bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StoredResponse {
     /// The HTTP status (or what another transport takes for it).
     pub status: u16,
@@ -92,7 +92,7 @@ impl StoredResponse {
 }
 
 /// Where a record stands. Each variant carries what is known there, and nothing else.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Somebody runs, or did when the lease was last renewed.
     InProgress {
@@ -131,7 +131,7 @@ pub enum Status {
 }
 
 /// A final answer and how long it is replayed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Finished {
     /// The answer.
     pub response: StoredResponse,
@@ -215,7 +215,7 @@ impl fmt::Display for StatusName {
 }
 
 /// What is remembered of one scope.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
     /// Whose record.
     pub scope: Scope,
@@ -244,7 +244,7 @@ pub struct Record {
 }
 
 /// How far the work had come: what the next attempt may start from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Checkpoint {
     /// The point's name, `reserved`.
     pub name: String,

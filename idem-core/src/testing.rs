@@ -56,6 +56,7 @@ macro_rules! conformance {
                 a_lease_that_is_over_is_taken_over
                 a_live_lease_is_not_taken_over
                 a_record_that_was_written_since_is_not_taken_over
+                a_record_of_the_keys_next_life_is_not_taken_over
                 an_announcement_made_after_the_decision_wins
                 of_announcement_and_take_over_one_wins
                 a_record_under_another_fence_is_not_taken_over

@@ -299,6 +299,7 @@ fn owned(record: &Record, owner: &Ownership) -> bool {
 
 fn unchanged(record: &Record, seen: &Seen) -> bool {
     record.fence == seen.fence
+        && record.owner == seen.owner
         && record.revision == seen.revision
         && record.hash == seen.hash
         && record.status.name() == seen.status

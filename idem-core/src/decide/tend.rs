@@ -7,7 +7,7 @@ use crate::record::{Record, Status, after};
 use crate::rules::Rules;
 
 /// What a worker does with a record now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tend {
     /// Nothing yet, or nothing ever: it is settled, somebody runs, or its clients still have their time.
     Leave,
@@ -99,4 +99,36 @@ pub fn asked(call: &CallRecord, finding: Finding, asks: u32, now: SystemTime, ru
         Finding::NotApplied | Finding::StillUnknown if after(call.opened_at, last) <= now => Asked::GiveUp,
         Finding::NotApplied | Finding::StillUnknown => Asked::Again(rules.ask_again_after(asks)),
     }
+}
+
+/// What the findings of one round make of their record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concluded<'a> {
+    /// T11: no call is open any more, and this one is known: what it means is the application's to say.
+    Known(&'a CallRecord),
+    /// T11r, T12: the next attempt goes on, with what is known by now.
+    Resume,
+    /// T13: it is asked again.
+    StillUnknown,
+}
+
+/// What a round of questions comes to that leaves a record's calls as `calls`, and has closed those of the names
+/// `closed`, in that order.
+#[must_use]
+pub fn concluded<'a>(
+    calls: &'a [CallRecord],
+    closed: impl DoubleEndedIterator<Item = &'a str>,
+    now: SystemTime,
+    rules: &Rules,
+) -> Concluded<'a> {
+    let mut closed = closed.rev().filter_map(|name| calls.iter().find(|call| call.name == name)).peekable();
+    if closed.peek().is_none() {
+        return Concluded::StillUnknown;
+    }
+    if calls.iter().any(CallRecord::is_open) {
+        // The next attempt goes on where it may.
+        let may_rerun = rerunnable(calls, now, rules.margin());
+        return if may_rerun { Concluded::Resume } else { Concluded::StillUnknown };
+    }
+    closed.find(|call| call.state != CallState::Withdrawn).map_or(Concluded::Resume, Concluded::Known)
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
-use crate::calls::{CallRecord, CallState, rerunnable};
-use crate::decide::{Asked, Finding, asked};
+use crate::calls::{CallRecord, CallState};
+use crate::decide::{Asked, Concluded, Finding, asked, concluded};
 use crate::engine::Engine;
 use crate::events::{Event, RecoveryStep};
 use crate::reconciler::{NotSettled, Settles, Settling, Transient};
@@ -89,17 +89,13 @@ impl Engine {
             resource: None,
             end: AnsweredEnd::Ended(End::FailedRetryable { retry_in: Duration::ZERO, keep: rules.keep() }),
         };
-        let known = closed.iter().rev().find(|call| call.state != CallState::Withdrawn).map(|call| call.name.clone());
-        let answered = match &known {
-            _ if closed.is_empty() => still_unknown(closed),
-            // Others are open still: the next attempt goes on where it may, and gets what is known by now.
-            _ if record.has_open_call() && rerunnable(&record.calls, now, rules.margin()) => resume(closed),
-            _ if record.has_open_call() => still_unknown(closed),
-            None => resume(closed),
-            Some(call) => match self.reconciler_of(record.scope.operation(), call) {
+        let known = closed.iter().any(|call| call.state != CallState::Withdrawn);
+        let names: Vec<_> = closed.iter().map(|call| call.name.clone()).collect();
+        let answered = match concluded(&record.calls, names.iter().map(String::as_str), now, rules) {
+            Concluded::StillUnknown => still_unknown(closed),
+            Concluded::Resume => resume(closed),
+            Concluded::Known(call) => match self.reconciler_of(record.scope.operation(), &call.name) {
                 Some(settles) => {
-                    let call = record.calls.iter().find(|known| known.name == *call);
-                    let call = call.expect("it was found among them");
                     let kept_headers = self.kept_headers();
                     let settling = Settling { owner: &owner, record: &record, call, closed, rules, kept_headers };
                     return self.settle(&**settles, settling, now, bound).await;
@@ -108,7 +104,7 @@ impl Engine {
             },
         };
         let step = match answered.end {
-            AnsweredEnd::Ended(_) if known.is_some() => RecoveryStep::Applied,
+            AnsweredEnd::Ended(_) if known => RecoveryStep::Applied,
             AnsweredEnd::Ended(_) => RecoveryStep::NotApplied,
             AnsweredEnd::StillUnknown { .. } => RecoveryStep::StillUnknown,
         };

@@ -8,9 +8,8 @@ use futures_util::FutureExt;
 use futures_util::future::{Either, poll_immediate, select};
 
 use crate::calls::resource_id;
-use crate::decide::{Becomes, Ended, becomes, decide};
+use crate::decide::{Becomes, Ended, becomes, decide_lost};
 use crate::engine::{Answer, Claim, Engine, MOMENT, Outcome, answer};
-use crate::hash::Verdict;
 use crate::record::StatusName;
 use crate::reply::{Failure, Reply};
 use crate::rules::Rules;
@@ -140,8 +139,10 @@ impl Claim {
                     return (done, Some(status));
                 }
                 let second = Outcome::Second(match found {
-                    // The record is compared with the command of this very claim: it is the same.
-                    Some(found) => answer(&found.record, decide(&found.record, Verdict::Same, found.now, rules)),
+                    Some(found) => {
+                        let decision = decide_lost(&found.record, self.command_hash(), found.now, rules);
+                        answer(&found.record, decision)
+                    }
                     None => Answer::InProgress { retry_after: MOMENT },
                 });
                 (second, None)

@@ -59,6 +59,9 @@ pub struct Seen {
     pub scope: Scope,
     /// The fence it had.
     pub fence: Fence,
+    /// The attempt that owned it. Fences and revisions count from 1 again in a record that was made anew, after the first
+    /// was forgotten or lost in a failover; no two records have an attempt in common.
+    pub owner: OwnerToken,
     /// The revision it had: an announcement made since then has raised it.
     pub revision: Revision,
     /// The hash it had.
@@ -75,6 +78,7 @@ impl Seen {
         Self {
             scope: record.scope.clone(),
             fence: record.fence,
+            owner: record.owner,
             revision: record.revision,
             hash: record.hash,
             status: record.status.name(),

@@ -56,7 +56,7 @@ pub async fn only_an_unknown_record_that_is_due_is_asked_about(store: &dyn Store
     assert_eq!(case.record().await, before);
 }
 
-/// Fence, revision, hash and status guard as they guard a take-over; no request takes an unknown record over.
+/// Fence, owner, revision, hash and status guard as they guard a take-over; no request takes an unknown record over.
 pub async fn an_unknown_record_is_taken_only_as_it_was_seen(store: &dyn Store) {
     let case = Case::new(store);
     let before = case.unknown("charge").await;
@@ -64,6 +64,7 @@ pub async fn an_unknown_record_is_taken_only_as_it_was_seen(store: &dyn Store) {
     let other = CommandHash::from_parts(1, 1, [2; 32]).expect("a legal hash");
     for seen in [
         Seen { fence: right.fence.next(), ..right.clone() },
+        Seen { owner: OwnerToken::random(), ..right.clone() },
         Seen { revision: right.revision.next(), ..right.clone() },
         Seen { hash: other, ..right.clone() },
         Seen { status: StatusName::InProgress, ..right.clone() },
@@ -256,6 +257,7 @@ pub async fn only_a_parked_record_is_resolved(store: &dyn Store) {
     let right = Seen::of(&parked);
     for seen in [
         Seen { fence: right.fence.next(), ..right.clone() },
+        Seen { owner: OwnerToken::random(), ..right.clone() },
         Seen { revision: right.revision.next(), ..right.clone() },
         Seen { status: StatusName::FailedRetryable, ..right },
     ] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join;
 
 use crate::hash::CommandHash;
-use crate::record::{Fence, Revision, Status, StatusName};
+use crate::record::{Fence, OwnerToken, Record, Revision, Status, StatusName};
 use crate::store::{End, Fenced, Guarded, Seen, Step, Store, TakeOver};
 use crate::testing::{
     Case, KEEP, LONG, MOMENT, a_step, at_once, changed, checkpoint, ends, hash, resource, tendings, written,
@@ -37,6 +37,20 @@ pub async fn a_live_lease_is_not_taken_over(store: &dyn Store) {
     case.claim(LONG).await;
     let before = case.record().await;
     assert_eq!(changed(store.take_over(&case.take(&before)).await), Some(before));
+}
+
+/// A record that was made anew, after the one that was seen was forgotten or lost in a failover, may have its fence,
+/// revision, hash and status. It has another owner.
+pub async fn a_record_of_the_keys_next_life_is_not_taken_over(store: &dyn Store) {
+    let case = Case::new(store);
+    case.overrun().await;
+    let before = case.record().await;
+    let of_the_first_life = Record { owner: OwnerToken::random(), ..before.clone() };
+    assert_eq!(changed(store.take_over(&case.take(&of_the_first_life)).await), Some(before.clone()));
+    for to in tendings() {
+        assert_eq!(changed(store.tend(&Seen::of(&of_the_first_life), &to).await), Some(before.clone()));
+    }
+    written(store.take_over(&case.take(&before)).await);
 }
 
 /// Any write since the look makes the take-over fail, though fence, owner and lease say yes.
@@ -175,7 +189,8 @@ async fn one_takes_over(case: &Case<'_>) {
 pub async fn nothing_is_not_taken_over(store: &dyn Store) {
     let case = Case::new(store);
     let (hash, status) = (hash(1), StatusName::InProgress);
-    let seen = Seen { scope: case.scope.clone(), fence: Fence::FIRST, revision: Revision::FIRST, hash, status };
+    let owner = case.new_claim(LONG).owner;
+    let seen = Seen { scope: case.scope.clone(), fence: Fence::FIRST, owner, revision: Revision::FIRST, hash, status };
     let take = TakeOver { seen: seen.clone(), owner: case.new_claim(LONG).owner, lease: LONG };
     assert_eq!(changed(store.take_over(&take).await), None);
     assert_eq!(changed(store.take_to_ask(&take).await), None);

@@ -68,13 +68,14 @@ macro_rules! key {
     };
 }
 
-/// $4 to $9: what was seen.
+/// $4 to $9: what was seen. `$owner`: the attempt that owned it.
 macro_rules! seen {
-    () => {
+    ($owner:literal) => {
         concat!(
             key!(),
             " AND r.fence = $4 AND r.revision = $5 AND r.request_hash = $6 AND r.hash_form = $7
-            AND r.hash_version = $8 AND r.status = $9"
+            AND r.hash_version = $8 AND r.status = $9 AND r.owner_token = ",
+            $owner
         )
     };
 }

@@ -94,13 +94,13 @@ async fn found(session: &mut Session<'_>, mut rows: Vec<PgRow>) -> Result<Option
 /// T8, T15
 pub(super) async fn take_over(session: &mut Session<'_>, take: &TakeOver) -> Result<Guarded, Trouble> {
     let query = seen(sql::TAKE_OVER, &take.seen)?.bind(token(take.owner.as_bytes())).bind(micros(take.lease));
-    guarded(session, query, &take.seen.scope).await
+    guarded(session, seen_owner(query, &take.seen), &take.seen.scope).await
 }
 
 /// T10
 pub(super) async fn take_to_ask(session: &mut Session<'_>, take: &TakeOver) -> Result<Guarded, Trouble> {
     let query = seen(sql::TAKE_TO_ASK, &take.seen)?.bind(token(take.owner.as_bytes())).bind(micros(take.lease));
-    guarded(session, query, &take.seen.scope).await
+    guarded(session, seen_owner(query, &take.seen), &take.seen.scope).await
 }
 
 /// T9, T9w, T9f, T13
@@ -115,7 +115,7 @@ pub(super) async fn tend(session: &mut Session<'_>, what: &Seen, to: &Tended) ->
         .bind(micros(*wait))
         .bind(keep.map(|keep| micros(keep.window)))
         .bind(keep.map(|keep| micros(keep.metadata)));
-    guarded(session, query, &what.scope).await
+    guarded(session, seen_owner(query, what), &what.scope).await
 }
 
 /// T3
@@ -205,7 +205,7 @@ pub(super) async fn resolve(
         .bind(about.map(|scope| scope.tenant().as_str()))
         .bind(about.map(Scope::operation))
         .bind(about.map(|scope| scope.key().as_str()));
-    guarded(session, query, &what.scope).await
+    guarded(session, seen_owner(query, what), &what.scope).await
 }
 
 /// How a record ends, as parameters.
@@ -275,6 +275,11 @@ fn closing<'q>(query: Bound<'q>, closed: &[&'q ClosedCall]) -> Bound<'q> {
         }
     }
     query.bind(names).bind(states).bind(outcomes)
+}
+
+/// The last parameter of a statement: the attempt that owned what was seen.
+fn seen_owner<'q>(query: Bound<'q>, seen: &'q Seen) -> Bound<'q> {
+    query.bind(token(seen.owner.as_bytes()))
 }
 
 /// $4 to $9: what was seen.

@@ -12,7 +12,7 @@ use crate::error::Trouble;
 use crate::row::{self, Place, state_columns};
 use crate::sqlite::keep;
 use crate::sqlite::write::{
-    TICK, close, end, ended, fenced, guarded, now, owned, record_columns, resource, scoped, seen, write_end,
+    TICK, close, end, ended, fenced, guarded, now, owned, record_columns, resource, scoped, seen, seen_owner, write_end,
 };
 
 /// T9, T9w, T9f, T13
@@ -28,7 +28,7 @@ pub(super) async fn tend(tx: &mut SqliteConnection, what: &Seen, to: &Tended) ->
         Tended::Stranded { ask_in } => query(STRAND)?.bind(at(*ask_in)),
         Tended::Parked { ask_in } => query(PARK)?.bind(at(*ask_in)),
     };
-    let rows = tended.execute(&mut *tx).await?.rows_affected();
+    let rows = seen_owner(tended, what).execute(&mut *tx).await?.rows_affected();
     guarded(tx, rows, &what.scope, now).await
 }
 
@@ -37,9 +37,8 @@ pub(super) async fn take_to_ask(tx: &mut SqliteConnection, take: &TakeOver) -> R
     let now = now();
     let taken = seen(scoped(TAKE_TO_ASK, &take.seen.scope).bind(TICK.count(now)), &take.seen)?
         .bind(&take.owner.as_bytes()[..])
-        .bind(TICK.count_after(now, take.lease))
-        .execute(&mut *tx)
-        .await?;
+        .bind(TICK.count_after(now, take.lease));
+    let taken = seen_owner(taken, &take.seen).execute(&mut *tx).await?;
     guarded(tx, taken.rows_affected(), &take.seen.scope, now).await
 }
 
@@ -78,7 +77,7 @@ pub(super) async fn resolve(
         Verdicted::Ended { end, .. } => seen(ended(query(RESOLVE), end, now), what)?,
         Verdicted::AskAgain => seen(query(ASK_AGAIN), what)?,
     };
-    let rows = resolved.execute(&mut *tx).await?.rows_affected();
+    let rows = seen_owner(resolved, what).execute(&mut *tx).await?.rows_affected();
     if rows == 1 {
         if let Verdicted::Ended { closed, .. } = verdict {
             close(tx, &what.scope, what.fence.next().get(), closed, now).await?;
@@ -179,6 +178,7 @@ UPDATE idempotency_requests SET
     revision = revision + 1, updated_at = ?4
 WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
     AND fence = ?5 AND revision = ?6 AND request_hash = ?7 AND hash_form = ?8 AND hash_version = ?9 AND status = ?10
+    AND owner_token = ?14
     AND status = 'in_progress' AND locked_until <= ?4";
 
 const STRAND: &str = "
@@ -187,6 +187,7 @@ UPDATE idempotency_requests SET
     locked_until = NULL, parked_at = NULL, revision = revision + 1, updated_at = ?4
 WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
     AND fence = ?5 AND revision = ?6 AND request_hash = ?7 AND hash_form = ?8 AND hash_version = ?9 AND status = ?10
+    AND owner_token = ?12
     AND CASE status WHEN 'in_progress' THEN locked_until <= ?4 WHEN 'failed_retryable' THEN TRUE END";
 
 const PARK: &str = "
@@ -196,6 +197,7 @@ UPDATE idempotency_requests SET
     parked_at = coalesce(parked_at, ?4), locked_until = NULL, revision = revision + 1, updated_at = ?4
 WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
     AND fence = ?5 AND revision = ?6 AND request_hash = ?7 AND hash_form = ?8 AND hash_version = ?9 AND status = ?10
+    AND owner_token = ?12
     AND CASE status WHEN 'in_progress' THEN locked_until <= ?4 WHEN 'failed_retryable' THEN TRUE
         WHEN 'unknown_requires_recovery' THEN coalesce(locked_until <= ?4, TRUE) END";
 
@@ -205,6 +207,7 @@ UPDATE idempotency_requests SET
     revision = revision + 1, updated_at = ?4
 WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
     AND fence = ?5 AND revision = ?6 AND request_hash = ?7 AND hash_form = ?8 AND hash_version = ?9 AND status = ?10
+    AND owner_token = ?13
     AND status = 'unknown_requires_recovery' AND next_attempt_at <= ?4 AND coalesce(locked_until <= ?4, TRUE)";
 
 const ANSWER: &str = write_end!(
@@ -224,7 +227,7 @@ WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
 const RESOLVE: &str = write_end!(
     ", fence = fence + 1",
     " AND fence = ?14 AND revision = ?15 AND request_hash = ?16 AND hash_form = ?17 AND hash_version = ?18
-    AND status = ?19 AND status IN ('failed_retryable', 'unknown_requires_recovery') AND parked_at IS NOT NULL"
+    AND status = ?19 AND owner_token = ?20 AND status IN ('failed_retryable', 'unknown_requires_recovery') AND parked_at IS NOT NULL"
 );
 
 const ASK_AGAIN: &str = "
@@ -233,6 +236,7 @@ UPDATE idempotency_requests SET
     parked_at = NULL, fence = fence + 1, revision = revision + 1, updated_at = ?4
 WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
     AND fence = ?5 AND revision = ?6 AND request_hash = ?7 AND hash_form = ?8 AND hash_version = ?9 AND status = ?10
+    AND owner_token = ?11
     AND status IN ('failed_retryable', 'unknown_requires_recovery') AND parked_at IS NOT NULL";
 
 const CALL: &str = "

@@ -38,9 +38,8 @@ pub(super) async fn take_over(tx: &mut SqliteConnection, take: &TakeOver) -> Res
     let now = now();
     let taken = seen(scoped(TAKE_OVER, &take.seen.scope).bind(TICK.count(now)), &take.seen)?
         .bind(&take.owner.as_bytes()[..])
-        .bind(TICK.count_after(now, take.lease))
-        .execute(&mut *tx)
-        .await?;
+        .bind(TICK.count_after(now, take.lease));
+    let taken = seen_owner(taken, &take.seen).execute(&mut *tx).await?;
     guarded(tx, taken.rows_affected(), &take.seen.scope, now).await
 }
 
@@ -168,7 +167,7 @@ pub(super) fn owned<'q>(query: Bound<'q>, owner: &'q Ownership) -> Result<Bound<
     Ok(query.bind(number(owner.fence.get())?).bind(&owner.owner.as_bytes()[..]))
 }
 
-/// Six: what was seen.
+/// Six: what was seen, but for the owner, which each statement has last ([`seen_owner`]).
 pub(super) fn seen<'q>(query: Bound<'q>, seen: &'q Seen) -> Result<Bound<'q>, Trouble> {
     Ok(query
         .bind(number(seen.fence.get())?)
@@ -177,6 +176,11 @@ pub(super) fn seen<'q>(query: Bound<'q>, seen: &'q Seen) -> Result<Bound<'q>, Tr
         .bind(i64::from(seen.hash.form()))
         .bind(i64::from(seen.hash.version()))
         .bind(seen.status.as_str()))
+}
+
+/// One: the attempt that owned what was seen.
+pub(super) fn seen_owner<'q>(query: Bound<'q>, seen: &'q Seen) -> Bound<'q> {
+    query.bind(&seen.owner.as_bytes()[..])
 }
 
 /// Nine: how it ended.
@@ -262,6 +266,7 @@ UPDATE idempotency_requests SET
     updated_at = ?4
 WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
     AND fence = ?5 AND revision = ?6 AND request_hash = ?7 AND hash_form = ?8 AND hash_version = ?9 AND status = ?10
+    AND owner_token = ?13
     AND CASE status WHEN 'in_progress' THEN locked_until <= ?4 WHEN 'failed_retryable' THEN next_attempt_at <= ?4 END";
 
 const STEP: &str = "

@@ -74,7 +74,7 @@ pub(in crate::postgres) const TAKE_OVER: &str = concat!(
     status = 'in_progress', fence = r.fence + 1, owner_token = $10, revision = r.revision + 1,
     attempts = r.attempts + 1, ask_attempts = 0, next_attempt_at = NULL, expires_at = NULL, purge_at = NULL, parked_at = NULL
 WHERE ",
-    seen!(),
+    seen!("$12"),
     " AND CASE r.status WHEN 'in_progress' THEN r.locked_until <= clock_timestamp()
         WHEN 'failed_retryable' THEN r.next_attempt_at <= clock_timestamp() END
 RETURNING ",
@@ -109,7 +109,7 @@ pub(in crate::postgres) const TEND: &str = concat!(
         ) AS dates),
     revision = r.revision + 1
 WHERE ",
-    seen!(),
+    seen!("$14"),
     " AND CASE r.status WHEN 'in_progress' THEN r.locked_until <= clock_timestamp()
         WHEN 'failed_retryable' THEN $10 <> 'released'
         WHEN 'unknown_requires_recovery' THEN

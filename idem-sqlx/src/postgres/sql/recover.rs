@@ -8,7 +8,7 @@ pub(in crate::postgres) const TAKE_TO_ASK: &str = concat!(
     " AS until FROM (SELECT clock_timestamp() AS t WHERE r.fence > 0 OFFSET 0) AS clock) AS lease),
     fence = r.fence + 1, owner_token = $10, revision = r.revision + 1, ask_attempts = r.ask_attempts + 1
 WHERE ",
-    seen!(),
+    seen!("$12"),
     " AND r.status = 'unknown_requires_recovery' AND r.next_attempt_at <= clock_timestamp()
     AND (r.locked_until IS NULL OR r.locked_until <= clock_timestamp())
 RETURNING ",
@@ -16,13 +16,14 @@ RETURNING ",
     " AS now"
 );
 
-/// A person's verdict. $5: revision. $6: hash, $23 and $24: its form and version. $25: the status seen. $26 to $28: who,
-/// what and why.
+/// A person's verdict. $5: revision. $6: hash, $23 and $24: its form and version. $25: the status seen, $32: the
+/// owner. $26 to $28: who, what and why.
 pub(in crate::postgres) const RESOLVE: &str = concat!(
     "WITH ended AS (",
     end!("1"),
     " AND r.fence = $4 AND r.revision = $5 AND r.request_hash = $6 AND r.hash_form = $23 AND r.hash_version = $24
-    AND r.status = $25 AND r.status IN ('failed_retryable', 'unknown_requires_recovery') AND r.parked_at IS NOT NULL",
+    AND r.status = $25 AND r.status IN ('failed_retryable', 'unknown_requires_recovery') AND r.parked_at IS NOT NULL
+    AND r.owner_token = $32",
     with_end!(),
     ", audited AS (
     INSERT INTO idem.idempotency_audit (acted_at, tenant_id, operation_name, idempotency_key, actor, action, reason)
