@@ -3,8 +3,10 @@
 
 use std::time::{Duration, SystemTime};
 
+mod evidence;
 mod tend;
 
+pub use evidence::{contradicts, denies, weightiest};
 pub use tend::{Asked, Finding, Tend, asked, tend};
 
 use crate::calls::{CallRecord, rerunnable};

@@ -8,13 +8,15 @@ use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
 use crate::calls::{CallRecord, CallState, rerunnable};
-use crate::decide::{Asked, Finding, asked};
+use crate::decide::{Asked, Finding, asked, weightiest};
 use crate::engine::Engine;
 use crate::events::{Event, RecoveryStep};
 use crate::reconciler::{NotSettled, Settles, Settling, Transient};
 use crate::record::{OwnerToken, Record};
 use crate::rules::Rules;
-use crate::store::{Answered, AnsweredEnd, ClosedCall, End, Evidence, Fenced, Guarded, Seen, StoreError, TakeOver};
+use crate::store::{
+    Answered, AnsweredEnd, ClosedCall, Dated, End, Evidence, Fenced, Guarded, Seen, StoreError, TakeOver,
+};
 
 /// What a question came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,18 +43,35 @@ impl Engine {
         Ok(true)
     }
 
-    /// T10 to T13: what became of the record's open calls. Their providers have `bound` to answer, all together.
+    /// T10 to T13: what became of the record's open calls. Their providers have `bound` to answer, all together, and the
+    /// application has as long to settle it.
     pub(crate) async fn ask(
         &self,
         record: Record,
-        learned: &[Evidence],
+        learned: &[Dated<Evidence>],
+        rules: &Rules,
+        bound: Duration,
+    ) -> Result<Came, StoreError> {
+        let scope = record.scope.clone();
+        let came = self.asked(record, learned, rules, bound).await?;
+        if came == Came::Settled {
+            // What came while the providers were asked was not read.
+            self.inner.look_for_contradictions(&scope).await;
+        }
+        Ok(came)
+    }
+
+    async fn asked(
+        &self,
+        record: Record,
+        learned: &[Dated<Evidence>],
         rules: &Rules,
         bound: Duration,
     ) -> Result<Came, StoreError> {
         let take = TakeOver { seen: Seen::of(&record), owner: OwnerToken::random(), lease: rules.ask_lease };
         let Guarded::Written { now } = self.store().take_to_ask(&take).await? else { return Ok(Came::NotTaken) };
         let open = record.open_calls().count();
-        let bound = bound / u32::try_from(open.max(1)).unwrap_or(u32::MAX);
+        let each = bound / u32::try_from(open.max(1)).unwrap_or(u32::MAX);
         let mut record =
             Record { fence: record.fence.next(), owner: take.owner, ask_attempts: record.ask_attempts + 1, ..record };
         let owner = record.ownership();
@@ -63,7 +82,7 @@ impl Engine {
             if !record.calls[at].is_open() {
                 continue;
             }
-            let finding = self.find(&record, &record.calls[at], learned, bound).await;
+            let finding = self.find(&record, &record.calls[at], learned, each).await;
             let call = &mut record.calls[at];
             match asked(call, finding, record.ask_attempts, now, rules) {
                 Asked::Closed(state) => {
@@ -100,7 +119,7 @@ impl Engine {
                     let call = call.expect("it was found among them");
                     let kept_headers = self.kept_headers();
                     let settling = Settling { owner: &owner, record: &record, call, closed, rules, kept_headers };
-                    return self.settle(&**settles, settling, now).await;
+                    return self.settle(&**settles, settling, now, bound).await;
                 }
                 None => resume(closed),
             },
@@ -126,18 +145,17 @@ impl Engine {
     }
 
     /// Whether anybody knows, or can be asked, what became of an open call.
-    pub(crate) fn is_askable(&self, record: &Record, call: &str, learned: &[Evidence]) -> bool {
+    pub(crate) fn is_askable(&self, record: &Record, call: &str, learned: &[Dated<Evidence>]) -> bool {
         let key = record.calls.iter().find(|known| known.name == call).map(|known| &known.key);
         self.reconciler_of(record.scope.operation(), call).is_some()
-            || learned.iter().any(|evidence| Some(&evidence.key) == key)
+            || learned.iter().any(|evidence| Some(&evidence.what.key) == key)
     }
 
     /// What is known of one open call: by evidence, or from its provider.
-    async fn find(&self, record: &Record, call: &CallRecord, learned: &[Evidence], bound: Duration) -> Finding {
+    async fn find(&self, record: &Record, call: &CallRecord, learned: &[Dated<Evidence>], bound: Duration) -> Finding {
         let operation = record.scope.operation();
-        let told = learned.iter().filter(|evidence| evidence.key == call.key).map(|evidence| &evidence.state);
-        // Of contradicting evidence that counts which says that money moved.
-        let told = told.max_by_key(|state| weight(state));
+        let told = learned.iter().map(|learned| &learned.what).filter(|evidence| evidence.key == call.key);
+        let told = weightiest(told.map(|evidence| &evidence.state));
         let reconciler = self.reconciler_of(operation, &call.name);
         let reconciler = match (told, reconciler) {
             (Some(CallState::Applied(outcome)), _) => return Finding::Applied(outcome.clone()),
@@ -169,14 +187,25 @@ impl Engine {
     }
 
     /// T11, T11r: what the call means is the application's to say.
-    async fn settle(&self, settles: &dyn Settles, settling: Settling<'_>, now: SystemTime) -> Result<Came, StoreError> {
+    async fn settle(
+        &self,
+        settles: &dyn Settles,
+        settling: Settling<'_>,
+        now: SystemTime,
+        bound: Duration,
+    ) -> Result<Came, StoreError> {
         let Settling { owner, record, call, rules, .. } = settling;
         let (operation, name) = (record.scope.operation(), &call.name);
         let step = match settling.call.state {
             CallState::Rejected(_) => RecoveryStep::Rejected,
             _ => RecoveryStep::Applied,
         };
-        let settled = AssertUnwindSafe(settles.settle(settling)).catch_unwind().await;
+        // Rows that are locked must not use up the lease either. What is dropped here is rolled back.
+        let settled = AssertUnwindSafe(settles.settle(settling)).catch_unwind();
+        let settled = match select(pin!(settled), self.clock().sleep(bound)).await {
+            Either::Left((settled, _)) => settled,
+            Either::Right(_) => Ok(Err(NotSettled::Reconciler("it took too long".into()))),
+        };
         let error = match settled.unwrap_or_else(|_| Err(NotSettled::Reconciler("it panicked".into()))) {
             Ok(Fenced::Written { .. }) => {
                 self.observe(&Event::Recovered { operation, step });
@@ -219,15 +248,6 @@ impl Engine {
             ?age,
             "nobody knows how a command ended, and nobody can be asked: a person has to find out"
         );
-    }
-}
-
-fn weight(state: &CallState) -> u8 {
-    match state {
-        CallState::Applied(_) => 3,
-        CallState::Rejected(_) => 2,
-        CallState::Withdrawn => 1,
-        CallState::Open => 0,
     }
 }
 

@@ -139,6 +139,7 @@ impl Claim {
                 if let Some((done, status)) = committing.and_then(|committing| committing.outcome(shown)) {
                     return (done, Some(status));
                 }
+                self.keep_late(&mut *self.progress.lock().await).await;
                 let second = Outcome::Second(match found {
                     // The record is compared with the command of this very claim: it is the same.
                     Some(found) => answer(&found.record, decide(&found.record, Verdict::Same, found.now, rules)),

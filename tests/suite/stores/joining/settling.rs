@@ -55,7 +55,8 @@ impl<R: Rows> Desk<R> {
     async fn of(replay: Replay, fails: bool) -> Self {
         let (rows, failed) = (Arc::new(R::fresh().await), Arc::<AtomicBool>::default());
         let witness = Witness { rows: Arc::clone(&rows), fails: fails.into(), failed: Arc::clone(&failed) };
-        let ask_lease = Duration::from_millis(50);
+        // Half of it is enough to settle, also on a busy machine.
+        let ask_lease = Duration::from_secs(2);
         let engine = Engine::builder(rows.store().clone())
             .rules(Rules { ask_lease, replay, grace: Duration::ZERO, backoff: Duration::from_millis(1), ..short() })
             .call::<Pay>("charge", CallClass::QueryOnly { quiescence: Duration::ZERO })
