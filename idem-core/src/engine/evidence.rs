@@ -2,7 +2,7 @@
 //! to.
 
 use crate::calls::{CallRecord, CallState};
-use crate::decide::contradicts;
+use crate::decide::{contradicts, weightiest};
 use crate::engine::claim::Progress;
 use crate::engine::{Claim, Inner};
 use crate::events::{CallFate, Event};
@@ -14,36 +14,37 @@ impl Inner {
     /// Keeps it, and tells of it where it comes too late. False where no call has that key.
     pub(crate) async fn learn(&self, evidence: &Evidence) -> Result<bool, StoreError> {
         let Some(scope) = self.store.learn(evidence).await? else { return Ok(false) };
-        if let Some(found) = self.store.look(&scope).await? {
-            self.tell_contradiction(&found.record, evidence);
-        }
+        self.compare(&scope, |call| call.key == evidence.key).await?;
         Ok(true)
     }
 
     /// Tells of all evidence that a record was settled against: it came while whoever settled it had read it already.
     pub(crate) async fn look_for_contradictions(&self, scope: &Scope) {
-        let read = async {
-            let learned = self.store.learned(scope).await?;
-            let found = if learned.is_empty() { None } else { self.store.look(scope).await? };
-            Ok::<_, StoreError>(found.map(|found| (learned, found.record)))
-        };
-        match read.await {
-            Ok(Some((learned, record))) => {
-                learned.iter().for_each(|evidence| self.tell_contradiction(&record, &evidence.what));
-            }
-            Ok(None) => {}
+        if let Err(error) = self.compare(scope, |_| true).await {
             // What it is for has been written, and the evidence is there for whoever looks.
-            Err(error) => drop(self.failed(error)),
+            drop(self.failed(error));
         }
     }
 
-    fn tell_contradiction(&self, record: &Record, evidence: &Evidence) {
-        let Some(call) = record.calls.iter().find(|call| call.key == evidence.key) else { return };
-        if !contradicts(record, call, &evidence.state) {
-            return;
+    /// Compares what was learned of calls with what their record has come to. Of one call the word counts that weighs
+    /// most: a provider's webhooks come late and in any order, and an earlier one may have been overtaken.
+    async fn compare(&self, scope: &Scope, about: impl Fn(&CallRecord) -> bool) -> Result<(), StoreError> {
+        let learned = self.store.learned(scope).await?;
+        let found = if learned.is_empty() { None } else { self.store.look(scope).await? };
+        let Some(record) = found.map(|found| found.record) else { return Ok(()) };
+        for call in record.calls.iter().filter(|call| about(call)) {
+            let of_it = learned.iter().map(|learned| &learned.what).filter(|evidence| evidence.key == call.key);
+            let told = weightiest(of_it.map(|evidence| &evidence.state));
+            if let Some(told) = told.filter(|told| contradicts(&record, call, told)) {
+                self.tell_contradiction(&record, call, told);
+            }
         }
+        Ok(())
+    }
+
+    fn tell_contradiction(&self, record: &Record, call: &CallRecord, told: &CallState) {
         let (operation, name) = (record.scope.operation(), call.name.as_str());
-        let (stands, told) = (stands(record, call), CallFate::from(&evidence.state));
+        let (stands, told) = (stands(record, call), CallFate::from(told));
         self.observer.observe(&Event::Contradicted { operation, call: name, stands, told });
         tracing::error!(
             operation,
@@ -51,7 +52,6 @@ impl Inner {
             key = call.key.as_str(),
             stands = stands.as_str(),
             told = told.as_str(),
-            source = evidence.source,
             "evidence contradicts what a command has come to: a person has to compare what the provider has"
         );
     }

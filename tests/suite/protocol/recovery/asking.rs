@@ -191,6 +191,23 @@ async fn evidence_that_contradicts_what_was_settled_is_told_of() {
     assert_eq!(bench.heard("stands: NeverLeft, told: Applied"), 1);
 }
 
+/// First it failed, then it went through, and the news come in the other order, and one of them twice.
+#[tokio::test(start_paused = true)]
+async fn webhooks_that_come_in_any_order_contradict_nothing_that_the_last_word_says() {
+    let bench = bench(Provider::new());
+    bench.loses_the_answer_to("book").await;
+    let (applied, rejected) = (CallState::Applied(b"7".to_vec()), CallState::Rejected(b"402\n".to_vec()));
+    for told in [&applied, &rejected] {
+        bench.learns("book", told.clone()).await;
+    }
+    bench.recover_for(10 * MINUTE).await;
+    assert_eq!(bench.state().0, StatusName::Completed);
+    for told in [&rejected, &applied] {
+        bench.learns("book", told.clone()).await;
+    }
+    assert_eq!(bench.heard("Contradicted"), 0);
+}
+
 /// Work that gave its answer with a call left open: the answer says what became of the call.
 #[tokio::test(start_paused = true)]
 async fn an_answer_over_an_open_call_is_contradicted_too() {
@@ -275,18 +292,26 @@ async fn what_rode_on_a_write_that_was_refused_is_kept_as_evidence_once() {
 #[tokio::test(start_paused = true)]
 async fn a_call_is_not_sent_once_the_claim_is_known_to_be_lost() {
     let bench = bench(Provider::new());
+    let (sent, said) = (AtomicUsize::new(0), Mutex::new(String::new()));
     let claim = bench.claim().await;
     let work = async |claim: Claim| {
         let call = claim.open("charge").await?;
         bench.recover_for(10 * MINUTE).await;
-        claim.checkpoint("reserved", 1, &7).await.unwrap_err();
-        let sent = call.run(|_| async { panic!("it was sent") as Result<u32, AnswerLost> }).await;
-        let failure = sent.unwrap_err();
-        assert!(failure.to_string().contains("lost before the call `charge` was made"), "{failure}");
+        let refused = claim.checkpoint("reserved", 1, &7).await;
+        assert!(refused.is_err() && claim.is_lost());
+        let send = async |_| {
+            sent.fetch_add(1, Ordering::Relaxed);
+            Ok::<u32, AnswerLost>(7)
+        };
+        let failure = call.run(send).await.expect_err("it is another's");
+        *said.lock().unwrap() = failure.to_string();
         Err::<Reply, _>(failure)
     };
     let late = bench.engine.conduct(claim, work, |_| ()).await;
     assert!(matches!(late, Outcome::Second(_)), "{late:?}");
+    assert_eq!(sent.into_inner(), 0);
+    let said = said.into_inner().unwrap();
+    assert!(said.contains("lost before the call `charge` was made"), "{said}");
 }
 
 /// Nobody can be asked about it, and yet somebody has said it: a worker settles what no client comes back for.
