@@ -192,13 +192,22 @@ pub(crate) struct VerdictArgs {
     #[arg(long, value_name = "CALL=JSON")]
     pub(crate) applied: Vec<String>,
 
-    /// This call was refused for good; the status of the answer that the work gives for it.
+    /// This call was refused for good; the status of the answer that the work gives for it. Wrong, its client makes it
+    /// anew.
     #[arg(long, value_name = "CALL=STATUS")]
     pub(crate) rejected: Vec<String>,
 
     /// This call never happened, and cannot arrive any more. Wrong, it is made twice.
     #[arg(long, value_name = "CALL")]
     pub(crate) not_made: Vec<String>,
+
+    /// What is said of this call holds though the evidence denies it; the audit says so.
+    #[arg(long, value_name = "CALL")]
+    pub(crate) against_evidence: Vec<String>,
+
+    /// What the command made, where its record does not say so yet.
+    #[arg(long, value_name = "TYPE=ID")]
+    pub(crate) resource: Option<String>,
 
     /// How long the answer is replayed: the operation's window.
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "24h")]
@@ -214,7 +223,8 @@ pub(crate) struct VerdictArgs {
 pub(crate) enum End {
     /// It was carried out, and this is its answer from now on.
     Completed,
-    /// It was refused for good, and this is its answer from now on.
+    /// It was refused for good, and this is its answer from now on. Wrong, the client pays anew under another key; needs
+    /// `--yes`.
     Refused,
     /// The client's next attempt goes on, with what is said of each open call.
     Resume,
@@ -230,6 +240,10 @@ pub(crate) struct Resolve {
     pub(crate) verdict: VerdictArgs,
     #[command(flatten)]
     pub(crate) because: Because,
+
+    /// Only while the record has this fence: the one that `inspect` showed.
+    #[arg(long)]
+    pub(crate) fence: Option<u64>,
 
     /// Confirms what may make an effect twice.
     #[arg(long)]
@@ -254,13 +268,18 @@ pub(crate) struct Bulk {
     #[command(flatten)]
     pub(crate) filter: Filter,
 
-    /// Shows the records that it would be, and changes nothing.
+    /// Shows the records that it would be, and changes nothing but the file of `--list`.
     #[arg(long, conflicts_with = "yes")]
     pub(crate) dry_run: bool,
 
-    /// Confirms it: these are the records that the dry run showed.
+    /// Confirms it.
     #[arg(long)]
     pub(crate) yes: bool,
+
+    /// The dry run writes into this file which records it showed, and how they stood; with `--yes` it is these and no
+    /// others, and only those that still stand so.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) list: Option<PathBuf>,
 
     /// At most so many at a time.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -2,6 +2,7 @@
 
 use idem_core::Status;
 use idem_core::operator::Inspection;
+use idem_core::store::Dated;
 use serde_json::{Value, json};
 
 use crate::args::Inspect;
@@ -24,7 +25,6 @@ fn seen(found: &Inspection, bodies: bool) -> Result<Value, AdminError> {
     let record = &found.record;
     let mut seen = serde_json::to_value(Line::at(record, found.now, bodies))?;
     seen["hash"] = json!(record.hash.to_string());
-    seen["fence"] = json!(record.fence.get());
     match &record.status {
         Status::InProgress { locked_until } => seen["lease_until"] = json!(instant(*locked_until)),
         Status::FailedRetryable { next_attempt_at, parked_at, .. } => {
@@ -57,8 +57,9 @@ fn seen(found: &Inspection, bodies: bool) -> Result<Value, AdminError> {
         let data = Body::of(&point.data, bodies);
         seen["checkpoint"] = json!({ "name": point.name, "version": point.version, "data": data });
     }
-    let evidence = found.evidence.iter().map(|learned| {
+    let evidence = found.evidence.iter().map(|Dated { at, what: learned }| {
         json!({
+            "received_at": instant(*at),
             "key": learned.key.as_str(),
             "source": learned.source,
             "state": show::call_state(&learned.state),
@@ -66,7 +67,9 @@ fn seen(found: &Inspection, bodies: bool) -> Result<Value, AdminError> {
         })
     });
     seen["evidence"] = evidence.collect();
-    let audit = found.audit.iter().map(|row| json!({ "action": row.action, "actor": row.actor, "reason": row.reason }));
+    let audit = found.audit.iter().map(|Dated { at, what: row }| {
+        json!({ "acted_at": instant(*at), "action": row.action, "actor": row.actor, "reason": row.reason })
+    });
     seen["audit"] = audit.collect();
     Ok(seen)
 }

@@ -10,6 +10,7 @@ mod decide;
 mod error;
 mod inspect;
 mod list;
+mod listed;
 mod show;
 mod verdict;
 

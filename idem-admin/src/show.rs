@@ -19,6 +19,8 @@ pub(crate) struct Line {
     tenant: String,
     operation: String,
     key: String,
+    fence: u64,
+    revision: u64,
     created_at: String,
     age_seconds: u64,
     attempts: u32,
@@ -95,6 +97,8 @@ impl Line {
             tenant: record.scope.tenant().as_str().to_owned(),
             operation: record.scope.operation().to_owned(),
             key: record.scope.key().as_str().to_owned(),
+            fence: record.fence.get(),
+            revision: record.revision.get(),
             created_at: instant(record.created_at),
             age_seconds: now.duration_since(record.created_at).unwrap_or_default().as_secs(),
             attempts: record.attempts,
@@ -132,7 +136,8 @@ pub(crate) fn call_state(state: &CallState) -> &'static str {
 
 /// Lines as a table.
 pub(crate) fn table(lines: &[Line]) -> Table {
-    let mut table = empty_table(["state", "tenant", "operation", "key", "open calls", "age", "attempts", "questions"]);
+    let mut table =
+        empty_table(["state", "tenant", "operation", "key", "fence", "open calls", "age", "attempts", "questions"]);
     for line in lines {
         let open = line.calls.iter().filter(|call| call.state == "open");
         let open: Vec<_> = open.map(|call| format!("{} {}", call.name, call.key)).collect();
@@ -141,6 +146,7 @@ pub(crate) fn table(lines: &[Line]) -> Table {
             &line.tenant,
             &line.operation,
             &line.key,
+            &line.fence.to_string(),
             &open.join("\n"),
             &span(Duration::from_secs(line.age_seconds)),
             &line.attempts.to_string(),

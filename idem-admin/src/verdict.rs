@@ -1,7 +1,7 @@
 //! What a person found out, from the command line.
 
-use idem_core::operator::Resolution;
-use idem_core::{EngineBuilder, Reply, Rules};
+use idem_core::operator::{Resolution, rebuilt};
+use idem_core::{Engine, EngineBuilder, Replay, Reply, Rules};
 use serde_json::Value;
 
 use crate::args::{End, VerdictArgs};
@@ -36,24 +36,52 @@ impl VerdictArgs {
         for call in &self.not_made {
             resolution = resolution.never_happened(call);
         }
+        for call in &self.against_evidence {
+            resolution = resolution.against_evidence(call);
+        }
+        if let Some(resource) = &self.resource {
+            let (kind, id) = resource.split_once('=').ok_or_else(|| wrong("--resource", "write it as `type=id`"))?;
+            resolution = resolution.makes(kind, id);
+        }
         Ok(resolution)
     }
 
-    /// Whether somebody's money moves twice if it is wrong.
+    /// Whether somebody's money moves twice if it is wrong: it is made again, or its client is told that it may.
     pub(crate) fn may_repeat_an_effect(&self) -> bool {
-        self.end == End::NeverHappened || !self.not_made.is_empty()
+        matches!(self.end, End::NeverHappened | End::Refused)
+            || !(self.not_made.is_empty() && self.rejected.is_empty() && self.against_evidence.is_empty())
     }
 
-    /// How the answer is kept. The application's own rules are not in the database.
-    pub(crate) fn set_up(&self, builder: EngineBuilder) -> EngineBuilder {
+    /// An answer that is not kept must not be given: whoever gives it would take it for what clients get.
+    pub(crate) fn fits(&self, engine: &Engine, operation: &str) -> Result<(), AdminError> {
+        let is_rebuilt = matches!(engine.rules_of(operation).replay, Replay::Rebuilt { .. });
+        let has_more = self.body_file.is_some() || !self.headers.is_empty();
+        if self.end == End::Completed && is_rebuilt && has_more {
+            let reason =
+                format!("answers of `{operation}` are written anew and not kept: say --status, and --resource");
+            return Err(wrong("--body-file", reason));
+        }
+        Ok(())
+    }
+
+    /// How the answer is kept. The application's own rules are not in the database, but for whose answers are not.
+    pub(crate) fn set_up(&self, builder: EngineBuilder, settings: &[(String, String)]) -> EngineBuilder {
         let rules = Rules {
             window: self.window,
             metadata_retention: self.metadata_retention,
             body_cap: usize::MAX,
             ..Rules::default()
         };
+        let mut builder = builder.rules(rules.clone());
+        for (operation, schema_version) in rebuilt(settings) {
+            let rules = Rules { replay: Replay::Rebuilt { schema_version }, ..rules.clone() };
+            builder = match &*operation {
+                "*" => builder.rules(rules),
+                _ => builder.operation_named(operation, rules),
+            };
+        }
         let names = self.headers.iter().filter_map(|header| header.split_once(':'));
-        names.fold(builder.rules(rules), |builder, (name, _)| builder.keep_header(name.trim()))
+        names.fold(builder, |builder, (name, _)| builder.keep_header(name.trim()))
     }
 
     fn reply(&self) -> Result<Reply, AdminError> {

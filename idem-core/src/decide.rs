@@ -3,8 +3,10 @@
 
 use std::time::{Duration, SystemTime};
 
+mod evidence;
 mod tend;
 
+pub use evidence::{contradicts, denies, weightiest};
 pub use tend::{Asked, Concluded, Finding, Tend, asked, concluded, tend};
 
 use crate::calls::{CallRecord, rerunnable};

@@ -7,17 +7,21 @@ mod call;
 mod checkpoint;
 mod claim;
 mod conduct;
+mod evidence;
 mod local;
 mod namespace;
 mod own_id;
+mod parts;
+mod rebuilt;
 mod register;
+mod silence;
 mod tell;
 mod transaction;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 pub use answer::{Answer, Original, Outcome};
 pub(crate) use ask::Came;
@@ -29,7 +33,10 @@ use claim::Left;
 pub use local::LocalClaim;
 pub use namespace::OtherNamespace;
 pub use own_id::NoOwnId;
+pub use rebuilt::rebuilt;
 pub use register::RegisterError;
+#[cfg(feature = "tokio")]
+pub(crate) use silence::SILENCE;
 pub use transaction::{Committed, NotCheckpointed, NotCommitted};
 
 use crate::calls::{CallRecord, CallSpec, CallState};
@@ -80,6 +87,9 @@ pub(crate) struct Inner {
     heartbeat: Heartbeat,
     namespace: String,
     settled: namespace::Settled,
+    lookout: silence::Lookout,
+    /// How far recovery has come.
+    recovering: Mutex<Option<Reached>>,
     rules: Rules,
     operations: HashMap<String, Rules>,
     /// (operation, call) and what its provider promises.
@@ -89,6 +99,13 @@ pub(crate) struct Inner {
     forbidden_is_final: bool,
     reconcilers: HashMap<(String, String), Arc<dyn Settles>>,
     observer: Arc<dyn Observer>,
+}
+
+/// The last record that a page of recovery ended with, and when the first page of its round was read.
+#[derive(Clone)]
+pub(crate) struct Reached {
+    pub(crate) after: Record,
+    pub(crate) began: SystemTime,
 }
 
 /// What a request found when it came.
@@ -130,6 +147,7 @@ impl Engine {
         let decided = |answer, age| inner.decided(C::OPERATION, answer, age);
         let failed = |error| inner.failed(error);
         inner.own_namespace().await.map_err(failed)?;
+        inner.look_for_workers().await;
         let mut found = match inner.claim(&new).await.map_err(failed)? {
             Claimed::Inserted { now } => {
                 let ownership = Ownership { scope: new.scope, fence: Fence::FIRST, owner: new.owner };
@@ -254,52 +272,6 @@ impl Engine {
     }
 }
 
-/// What recovery, retention and the worker need of an engine.
-impl Engine {
-    pub(crate) fn store(&self) -> &dyn Store {
-        &*self.inner.store
-    }
-
-    pub(crate) fn clock(&self) -> &dyn Clock {
-        &*self.inner.clock
-    }
-
-    pub(crate) fn observe(&self, event: &Event<'_>) {
-        self.inner.observer.observe(event);
-    }
-
-    /// The rules that an operation is run by.
-    #[must_use]
-    pub fn rules_of(&self, operation: &str) -> &Rules {
-        self.inner.rules(operation)
-    }
-
-    /// The grace of the operation that has the shortest: a worker reads what is due by that, and judges each record by
-    /// its own.
-    pub(crate) fn shortest_grace(&self) -> Duration {
-        let graces = self.inner.operations.values().map(|rules| rules.grace);
-        graces.min().map_or(self.inner.rules.grace, |grace| grace.min(self.inner.rules.grace))
-    }
-
-    pub(crate) fn reconciler_of(&self, operation: &str, call: &str) -> Option<&Arc<dyn Settles>> {
-        self.inner.reconcilers.get(&(operation.to_owned(), call.to_owned()))
-    }
-
-    pub(crate) fn kept_headers(&self) -> &[String] {
-        &self.inner.kept_headers
-    }
-
-    #[cfg(feature = "tokio")]
-    pub(crate) fn store_failed(&self, error: &StoreError) {
-        self.observe(&Event::StoreFailed { code: error.code() });
-        tracing::warn!(
-            code = error.code(),
-            error = error as &dyn std::error::Error,
-            "the store failed a worker; its next round tries again"
-        );
-    }
-}
-
 impl Inner {
     fn rules(&self, operation: &str) -> &Rules {
         self.operations.get(operation).unwrap_or(&self.rules)
@@ -314,7 +286,7 @@ impl Inner {
     }
 
     /// A claim that goes on from what earlier attempts left, and from what was learned about their calls since.
-    async fn resume(self: &Arc<Self>, record: Record, now: std::time::SystemTime) -> Result<Claim, StoreError> {
+    async fn resume(self: &Arc<Self>, record: Record, now: SystemTime) -> Result<Claim, StoreError> {
         let is_known = |call: &CallRecord| matches!(call.state, CallState::Applied(_) | CallState::Rejected(_));
         let learned = match record.calls.iter().all(is_known) {
             true => Vec::new(),

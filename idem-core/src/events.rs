@@ -8,6 +8,8 @@ mod metrics;
 mod tracing;
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(feature = "tracing")]
@@ -15,8 +17,9 @@ pub use self::tracing::TracingObserver;
 #[cfg(feature = "metrics")]
 pub use metrics::MetricsObserver;
 
+use crate::calls::CallState;
 use crate::record::StatusName;
-use crate::store::Swept;
+use crate::store::{Oldest, Swept};
 
 /// Something that happened to a record, or to the store. Keys and tenants are not in it: they are the client's.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,7 +95,19 @@ pub enum Event<'a> {
         /// What it did.
         step: RecoveryStep,
     },
-    /// A person is needed: an alert, each time.
+    /// Evidence says of a call something else than its record has come to: an effect that nobody answers for, or an
+    /// answer about none. An alert, each time; a person compares what the provider has.
+    Contradicted {
+        /// The operation.
+        operation: &'a str,
+        /// The call.
+        call: &'a str,
+        /// What the record says of it; where nobody closed it: what its answer says.
+        stands: CallFate,
+        /// What the evidence says.
+        told: CallFate,
+    },
+    /// A person is needed: an alert, once for each record that is parked.
     Parked {
         /// The operation.
         operation: &'a str,
@@ -101,17 +116,23 @@ pub enum Event<'a> {
     },
     /// A round of cleaning.
     Swept(Swept),
-    /// How long the longest waiting record of a kind has waited, as a worker saw it; zero for none.
-    Oldest {
-        /// In progress or unknown.
-        status: StatusName,
-        /// How long.
-        age: Duration,
+    /// How long those records have waited that wait longest, of all in the store, as a worker saw it.
+    Oldest(Oldest),
+    /// A worker gave a sign of life that long ago, as another one, or the engine of a request, saw it.
+    WorkerSeen {
+        /// How long ago.
+        silence: Duration,
     },
-    /// No worker has given a sign of life for that long.
+    /// No worker has given a sign of life for that long: nobody recovers. Told by a worker that begins, and once a minute
+    /// by each engine that gets requests.
     NoWorker {
         /// How long.
         silence: Duration,
+    },
+    /// A round of a worker panicked. Its loop goes on after a pause; what it was at may be left for the next round.
+    WorkerBroke {
+        /// `recovery` or `sweep`.
+        round: &'a str,
     },
 }
 
@@ -181,7 +202,8 @@ pub enum RecoveryStep {
     ByHand,
 }
 
-/// Who is told. Called where things happen, so it must be quick, and must not panic.
+/// Who is told. Called where things happen, so it must be quick. One that panics is not told of that event, and
+/// disturbs nobody else.
 pub trait Observer: Send + Sync {
     /// Is told of one event.
     fn observe(&self, event: &Event<'_>);
@@ -193,6 +215,17 @@ pub struct NoObserver;
 
 impl Observer for NoObserver {
     fn observe(&self, _: &Event<'_>) {}
+}
+
+/// Tells one that may panic: neither a request, nor a worker, nor the heartbeat's thread ends by who counts them.
+pub(crate) struct Unbroken(pub(crate) Arc<dyn Observer>);
+
+impl Observer for Unbroken {
+    fn observe(&self, event: &Event<'_>) {
+        if catch_unwind(AssertUnwindSafe(|| self.0.observe(event))).is_err() {
+            ::tracing::error!(?event, "an observer panicked");
+        }
+    }
 }
 
 /// Tells the first, then the second.
@@ -248,6 +281,17 @@ impl CallFate {
             Self::Rejected => "rejected",
             Self::NeverLeft => "never_left",
             Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl From<&CallState> for CallFate {
+    fn from(state: &CallState) -> Self {
+        match state {
+            CallState::Applied(_) => Self::Applied,
+            CallState::Rejected(_) => Self::Rejected,
+            CallState::Withdrawn => Self::NeverLeft,
+            CallState::Open => Self::Unknown,
         }
     }
 }

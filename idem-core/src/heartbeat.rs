@@ -3,6 +3,7 @@
 //! A thread of its own, since a handler that blocks the application's runtime must not lose its lease to a rival
 //! for it; one statement for all, since the number of claims must not be a number of round trips.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use futures_util::future::Shared;
 use crate::events::{Event, Observer};
 use crate::record::Ownership;
 use crate::rules::Rules;
-use crate::store::{Pulse, Store};
+use crate::store::{Pulse, Store, StoreError};
 
 /// One claim as the heartbeat sees it.
 pub(crate) struct Live {
@@ -99,6 +100,8 @@ struct Schedule {
 struct Entry {
     claim: Weak<Live>,
     due: Instant,
+    /// It ran for too long: its lease is not renewed any more, and it is told when somebody has taken over.
+    given_up: bool,
 }
 
 impl Heartbeat {
@@ -107,11 +110,12 @@ impl Heartbeat {
         Self { shared: Arc::new(Beats { store, observer, schedule, changed }) }
     }
 
-    /// Renews the claim's lease from now on, until it ends, is lost, is dropped, or ran for too long.
+    /// Renews the claim's lease from now on, until it ends, is lost, is dropped, or ran for too long; then only looks
+    /// whether it is lost.
     pub(crate) fn watch(&self, claim: &Arc<Live>) {
         let due = Instant::now() + claim.beat;
         let mut schedule = lock(&self.shared.schedule);
-        schedule.push(Entry { claim: Arc::downgrade(claim), due });
+        schedule.push(Entry { claim: Arc::downgrade(claim), due, given_up: false });
         // Most claims end long before their first beat: none of them wakes the thread that need not.
         let wakes = schedule.alarm.is_none_or(|alarm| due < alarm);
         if !schedule.started {
@@ -140,15 +144,16 @@ impl Schedule {
         self.entries.push(entry);
     }
 
-    /// Takes out what need not beat any more, and gives those claims whose work has run for too long.
+    /// Takes out what need not beat any more, and gives those claims whose work has run for too long by now.
     fn give_up(&mut self, now: Instant) -> Vec<Arc<Live>> {
         let mut hung = Vec::new();
-        self.entries.retain(|entry| match entry.claim.upgrade().filter(|claim| claim.beats()) {
-            Some(claim) if claim.ran(now) >= claim.max_run => {
+        self.entries.retain_mut(|entry| {
+            let Some(claim) = entry.claim.upgrade().filter(|claim| claim.beats()) else { return false };
+            if !entry.given_up && claim.ran(now) >= claim.max_run {
+                entry.given_up = true;
                 hung.push(claim);
-                false
             }
-            beating => beating.is_some(),
+            true
         });
         hung
     }
@@ -165,30 +170,33 @@ impl Beats {
     fn run(&self) {
         let mut pulse: Option<Box<dyn Pulse>> = None;
         while let Some(due) = self.wait() {
-            if let Err(error) = self.beat(&mut pulse, &due) {
-                // The connection may be what broke: the next beat opens another.
-                pulse = None;
-                tracing::warn!(
-                    code = error.code(),
-                    error = &error as &dyn std::error::Error,
-                    claims = due.len(),
-                    "a heartbeat failed; the next one tries again"
-                );
+            let claims = due.live.len() + due.given_up.len();
+            // A store that panics must not end all heartbeats.
+            match catch_unwind(AssertUnwindSafe(|| self.beat(&mut pulse, &due))) {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => {
+                    let (code, error) = (error.code(), &error as &dyn std::error::Error);
+                    tracing::warn!(code, error, claims, "a heartbeat failed; the next one tries again");
+                }
+                Err(_) => tracing::error!(claims, "a heartbeat panicked; the next one tries again"),
             }
+            // The connection may be what broke: the next beat opens another.
+            pulse = None;
         }
     }
 
-    fn beat(&self, pulse: &mut Option<Box<dyn Pulse>>, due: &[Arc<Live>]) -> Result<(), crate::store::StoreError> {
+    fn beat(&self, pulse: &mut Option<Box<dyn Pulse>>, due: &Due) -> Result<(), StoreError> {
         let pulse = match pulse {
             Some(pulse) => pulse,
             None => pulse.insert(self.store.pulse()?),
         };
-        let live: Vec<_> = due.iter().map(|claim| (claim.ownership.clone(), claim.lease)).collect();
-        for (claim, owns) in due.iter().zip(pulse.beat(&live)?) {
-            // A claim that ended while the beat was under way is not lost, it is done.
-            if !owns && claim.beats() {
-                claim.lose();
-            }
+        if !due.live.is_empty() {
+            let live: Vec<_> = due.live.iter().map(|claim| (claim.ownership.clone(), claim.lease)).collect();
+            tell(&due.live, pulse.beat(&live)?);
+        }
+        if !due.given_up.is_empty() {
+            let owners: Vec<_> = due.given_up.iter().map(|claim| claim.ownership.clone()).collect();
+            tell(&due.given_up, pulse.owns(&owners)?);
         }
         Ok(())
     }
@@ -204,7 +212,7 @@ impl Beats {
     }
 
     /// Sleeps until some claims are due, and gives them; `None` when the engine is gone.
-    fn wait(&self) -> Option<Vec<Arc<Live>>> {
+    fn wait(&self) -> Option<Due> {
         let mut schedule = lock(&self.schedule);
         loop {
             if schedule.stopped {
@@ -220,17 +228,17 @@ impl Beats {
                 continue;
             }
             let next = schedule.entries.iter().map(|entry| entry.due).min();
-            let mut due = Vec::new();
+            let mut due = Due::default();
             if next.is_some_and(|next| next <= now) {
                 for entry in &mut schedule.entries {
                     // Who would be due soon comes along, so that all live claims share one statement.
                     if let Some(claim) = entry.claim.upgrade().filter(|claim| entry.due <= now + claim.beat / 2) {
                         entry.due = now + claim.beat;
-                        due.push(claim);
+                        if entry.given_up { &mut due.given_up } else { &mut due.live }.push(claim);
                     }
                 }
             }
-            if !due.is_empty() {
+            if !(due.live.is_empty() && due.given_up.is_empty()) {
                 return Some(due);
             }
             schedule.alarm = next;
@@ -241,6 +249,25 @@ impl Beats {
                 }
                 None => self.changed.wait(schedule).unwrap_or_else(PoisonError::into_inner),
             };
+        }
+    }
+}
+
+/// The claims of one beat.
+#[derive(Default)]
+struct Due {
+    /// Whose leases are renewed.
+    live: Vec<Arc<Live>>,
+    /// Who are only looked at.
+    given_up: Vec<Arc<Live>>,
+}
+
+/// Tells those that own their records no longer.
+fn tell(claims: &[Arc<Live>], owns: Vec<bool>) {
+    for (claim, owns) in claims.iter().zip(owns) {
+        // A claim that ended while the beat was under way is not lost, it is done.
+        if !owns && claim.beats() {
+            claim.lose();
         }
     }
 }

@@ -15,10 +15,11 @@ pub use transaction::MemoryTx;
 
 use crate::clock::{Clock, SystemClock};
 use crate::key::Scope;
-use crate::record::{Ownership, Record};
+use crate::record::{Ownership, Record, Status};
 use crate::store::{
-    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim, Owning,
-    Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
+    Answered, AuditEntry, Claimed, Claiming, Dated, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim,
+    Oldest, Owning, Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended,
+    Verdicted,
 };
 use crate::transition::{self, Cleaned};
 
@@ -36,8 +37,8 @@ pub struct MemoryStore {
 struct State {
     /// Boxed, so that the table moves pointers when it grows: every other request waits meanwhile.
     records: HashMap<Scope, Box<Record>>,
-    evidence: Vec<(Scope, Evidence)>,
-    audit: Vec<AuditEntry>,
+    evidence: Vec<(Scope, Dated<Evidence>)>,
+    audit: Vec<Dated<AuditEntry>>,
     contracts: HashMap<(String, u32), Vec<String>>,
     settings: HashMap<String, String>,
     worker_seen_at: Option<SystemTime>,
@@ -180,6 +181,17 @@ impl Pulse for MemoryStore {
         };
         Ok(live.iter().map(&mut renew).collect())
     }
+
+    fn owns(&mut self, owners: &[Ownership]) -> Result<Vec<bool>, StoreError> {
+        let state = self.lock();
+        let owns = |owner: &Ownership| {
+            let record = state.records.get(&owner.scope);
+            record.is_some_and(|record| {
+                record.ownership() == *owner && matches!(record.status, Status::InProgress { .. })
+            })
+        };
+        Ok(owners.iter().map(owns).collect())
+    }
 }
 
 #[async_trait]
@@ -208,6 +220,22 @@ impl Recovering for MemoryStore {
         Ok(unsettled.into_iter().take(limit as usize).map(|(_, record)| *found(record, now)).collect())
     }
 
+    async fn oldest(&self) -> Result<Oldest, StoreError> {
+        let state = self.lock();
+        let now = self.now();
+        let mut oldest = Oldest::default();
+        for record in state.records.values() {
+            let waits = match &record.status {
+                Status::InProgress { locked_until } if *locked_until <= now => &mut oldest.abandoned,
+                _ if record.is_parked() => &mut oldest.parked,
+                Status::Unknown { .. } => &mut oldest.unknown,
+                _ => continue,
+            };
+            *waits = (*waits).max(now.duration_since(record.created_at).unwrap_or_default());
+        }
+        Ok(oldest)
+    }
+
     async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
         Ok(self.guarded(&take.seen.scope, |record, now| transition::take_to_ask(record, take, now)))
     }
@@ -224,7 +252,7 @@ impl Recovering for MemoryStore {
         if !transition::resolve(record, seen, verdict, now) {
             return Ok(Guarded::Changed(Some(found(record, now))));
         }
-        rows.push(audit.clone());
+        rows.push(Dated { at: now, what: audit.clone() });
         Ok(Guarded::Written { now })
     }
 
@@ -235,11 +263,11 @@ impl Recovering for MemoryStore {
         let Some(record) = state.records.values_mut().find(known) else { return Ok(None) };
         transition::learn(record, now);
         let scope = record.scope.clone();
-        state.evidence.push((scope.clone(), evidence.clone()));
+        state.evidence.push((scope.clone(), Dated { at: now, what: evidence.clone() }));
         Ok(Some(scope))
     }
 
-    async fn learned(&self, scope: &Scope) -> Result<Vec<Evidence>, StoreError> {
+    async fn learned(&self, scope: &Scope) -> Result<Vec<Dated<Evidence>>, StoreError> {
         let state = self.lock();
         Ok(state.evidence.iter().filter(|(of, _)| of == scope).map(|(_, evidence)| evidence.clone()).collect())
     }
@@ -312,11 +340,12 @@ impl Keeping for MemoryStore {
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
-        self.lock().audit.push(entry.clone());
+        let at = self.now();
+        self.lock().audit.push(Dated { at, what: entry.clone() });
         Ok(())
     }
 
-    async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError> {
-        Ok(self.lock().audit.iter().filter(|entry| entry.scope.as_ref() == Some(scope)).cloned().collect())
+    async fn audited(&self, scope: &Scope) -> Result<Vec<Dated<AuditEntry>>, StoreError> {
+        Ok(self.lock().audit.iter().filter(|row| row.what.scope.as_ref() == Some(scope)).cloned().collect())
     }
 }

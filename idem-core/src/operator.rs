@@ -1,23 +1,19 @@
 //! What a person does about a record that nobody else can settle: look, decide, have it asked about again.
 
+mod resolution;
 mod search;
 
-use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
+pub use crate::engine::rebuilt;
+pub use resolution::Resolution;
 pub use search::{Page, Search, Standing};
 
-use serde::Serialize;
-
-use crate::calls::CallState;
-use crate::decide::Becomes;
 use crate::engine::Engine;
 use crate::events::{Event, RecoveryStep};
 use crate::key::Scope;
-use crate::record::{Record, StatusName};
-use crate::reply::Reply;
-use crate::rules::Rules;
-use crate::store::{AuditEntry, ClosedCall, End, Evidence, Guarded, Seen, StoreError, Verdicted};
+use crate::record::{Fence, Record, Revision, StatusName};
+use crate::store::{AuditEntry, Dated, Evidence, Guarded, Seen, StoreError, Verdicted};
 
 /// All that is known of one record.
 #[derive(Debug, Clone)]
@@ -27,151 +23,57 @@ pub struct Inspection {
     /// The store's clock when it was read.
     pub now: SystemTime,
     /// What was learned about its calls from outside, in the order in which it came.
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<Dated<Evidence>>,
     /// What was done to it by hand, oldest first.
-    pub audit: Vec<AuditEntry>,
+    pub audit: Vec<Dated<AuditEntry>>,
 }
 
-/// A person's verdict on a parked record.
-///
-/// ```
-/// use idem_core::operator::Resolution;
-/// use idem_core::Reply;
-///
-/// // The bank's statement shows the charge: the client gets the answer that it would have got.
-/// let charged = Resolution::completed(Reply::status(201).body(r#"{"id":"pay_1"}"#));
-/// // The charge went out, the mail did not: the client's next attempt sends it, and charges nothing.
-/// let half = Resolution::resume().applied("charge", &"receipt_1")?.never_happened("mail");
-/// # let _ = (charged, half);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-pub struct Resolution {
-    end: Ending,
-    calls: Vec<ClosedCall>,
+/// A record to decide on, and how it stood when it was seen. Bound so, a verdict is written only while it stands like that:
+/// what has happened to it since, nobody has looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    scope: Scope,
+    fence: Option<Fence>,
+    revision: Option<Revision>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-enum Ending {
-    Completed(Reply),
-    Refused(Reply),
-    Resume,
-    NeverHappened,
-}
-
-impl Resolution {
-    /// The command was carried out, and this is its answer from now on, with a status of 2xx or 3xx. Open calls of which
-    /// nothing else is said count as made.
+impl Target {
+    /// Only while it has this fence: nobody has run it, asked about it or decided on it since.
     #[must_use]
-    pub fn completed(reply: Reply) -> Self {
-        Self::of(Ending::Completed(reply))
+    pub fn at_fence(self, fence: Fence) -> Self {
+        Self { fence: Some(fence), ..self }
     }
 
-    /// The command was refused for good, and this is its answer from now on, with a status of 4xx or 5xx. Open calls of
-    /// which nothing else is said count as refused with it.
+    /// Only while it has this revision: nothing at all was written since.
     #[must_use]
-    pub fn refused(reply: Reply) -> Self {
-        Self::of(Ending::Refused(reply))
+    pub fn at_revision(self, revision: Revision) -> Self {
+        Self { revision: Some(revision), ..self }
     }
 
-    /// The client's next attempt goes on, and gets what is said here of each call. Something must be said of every open
-    /// one: what is left open could be neither made again nor passed over.
-    #[must_use]
-    pub fn resume() -> Self {
-        Self::of(Ending::Resume)
-    }
-
-    /// No open call ever happened: the client's next attempt makes them. **Wrong, it makes an effect twice.**
-    #[must_use]
-    pub fn never_happened_at_all() -> Self {
-        Self::of(Ending::NeverHappened)
-    }
-
-    /// This call happened, with this outcome.
-    ///
-    /// # Errors
-    /// Where the outcome has no JSON.
-    pub fn applied<T: Serialize>(self, call: impl Into<String>, outcome: &T) -> Result<Self, serde_json::Error> {
-        let outcome = serde_json::to_vec(outcome)?;
-        Ok(self.closed(call.into(), CallState::Applied(outcome)))
-    }
-
-    /// This call was refused for good, and this is the answer that the work gives for it.
-    #[must_use]
-    pub fn rejected(self, call: impl Into<String>, reply: &Reply) -> Self {
-        self.closed(call.into(), CallState::Rejected(reply.to_stored_bytes()))
-    }
-
-    /// This call never happened, and cannot arrive any more.
-    #[must_use]
-    pub fn never_happened(self, call: impl Into<String>) -> Self {
-        self.closed(call.into(), CallState::Withdrawn)
-    }
-
-    fn of(end: Ending) -> Self {
-        Self { end, calls: Vec::new() }
-    }
-
-    fn closed(mut self, name: String, state: CallState) -> Self {
-        self.calls.retain(|call| call.name != name);
-        self.calls.push(ClosedCall { name, state });
-        self
-    }
-
-    /// What it writes into `record`, if it fits.
-    fn verdict(&self, record: &Record, rules: &Rules, kept_headers: &[String]) -> Result<Verdicted, ResolveError> {
-        let open = |name: &str| record.open_calls().any(|call| call.name == name);
-        if let Some(call) = self.calls.iter().find(|call| !open(&call.name)) {
-            return Err(ResolveError::CallNotOpen(call.name.clone()));
-        }
-        let mut closed = Vec::new();
-        for call in record.open_calls() {
-            let said = self.calls.iter().find(|said| said.name == call.name).map(|said| said.state.clone());
-            let state = match (&self.end, said) {
-                (_, Some(said)) => said.kept(kept_headers),
-                // Nobody makes it again, so nobody reads its outcome.
-                (Ending::Completed(_), None) => CallState::Applied(b"null".to_vec()),
-                (Ending::Refused(reply), None) => CallState::Rejected(reply.to_kept_bytes(kept_headers)),
-                (Ending::NeverHappened, None) => CallState::Withdrawn,
-                (Ending::Resume, None) => return Err(ResolveError::CallLeftOpen(call.name.clone())),
-            };
-            closed.push(ClosedCall { name: call.name.clone(), state });
-        }
-        let kept = |reply: &Reply, end| reply.kept(end, rules, kept_headers);
-        let keep = rules.keep();
-        let end = match &self.end {
-            Ending::Completed(reply) if (200..400).contains(&reply.status) => {
-                End::Completed { response: kept(reply, Becomes::Completed), keep }
-            }
-            Ending::Refused(reply) if (400..600).contains(&reply.status) => {
-                End::FailedReplayable { response: kept(reply, Becomes::FailedReplayable), keep }
-            }
-            Ending::Completed(reply) | Ending::Refused(reply) => return Err(ResolveError::Status(reply.status)),
-            Ending::Resume | Ending::NeverHappened => End::FailedRetryable { retry_in: Duration::ZERO, keep },
-        };
-        Ok(Verdicted::Ended { closed, end })
+    fn is(&self, record: &Record) -> bool {
+        self.fence.is_none_or(|fence| fence == record.fence)
+            && self.revision.is_none_or(|revision| revision == record.revision)
     }
 }
 
-/// As the audit has it: the end, and what was said of single calls.
-impl fmt::Display for Resolution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.end {
-            Ending::Completed(reply) => write!(f, "completed {}", reply.status)?,
-            Ending::Refused(reply) => write!(f, "refused {}", reply.status)?,
-            Ending::Resume => f.write_str("resume")?,
-            Ending::NeverHappened => f.write_str("never happened")?,
-        }
-        for call in &self.calls {
-            let state = match &call.state {
-                CallState::Applied(_) => "applied",
-                CallState::Rejected(_) => "rejected",
-                CallState::Withdrawn => "never happened",
-                CallState::Open => "open",
-            };
-            write!(f, ", {} {state}", call.name)?;
-        }
-        Ok(())
+/// However it stands by then.
+impl From<Scope> for Target {
+    fn from(scope: Scope) -> Self {
+        Self { scope, fence: None, revision: None }
+    }
+}
+
+/// However it stands by then.
+impl From<&Scope> for Target {
+    fn from(scope: &Scope) -> Self {
+        scope.clone().into()
+    }
+}
+
+/// As it stands there.
+impl From<&Record> for Target {
+    fn from(record: &Record) -> Self {
+        Self::from(&record.scope).at_fence(record.fence).at_revision(record.revision)
     }
 }
 
@@ -188,12 +90,31 @@ pub enum ResolveError {
     /// Somebody or something still settles it, or has: only a parked record is a person's to decide.
     #[error("the record is {0} and not parked: no person is needed")]
     NotParked(StatusName),
+    /// It does not stand any more as it was seen by who decides: look again.
+    #[error("the record does not stand as it was seen: it has fence {fence} and revision {revision} now")]
+    NotAsSeen {
+        /// The fence that it has.
+        fence: u64,
+        /// The revision that it has.
+        revision: u64,
+    },
     /// The verdict speaks of a call that is not open in this record.
     #[error("the call `{0}` is not open in this record")]
     CallNotOpen(String),
     /// The next attempt would meet a call of which nobody knows what became.
     #[error("the verdict says nothing of the call `{0}`, which is open")]
     CallLeftOpen(String),
+    /// A verdict about one call closes no other by implication.
+    #[error("the verdict speaks of another call, and `{0}` is open too: say what became of it")]
+    OtherCallOpen(String),
+    /// The verdict denies what was learned of a call; see [`Resolution::against_evidence`].
+    #[error("the verdict on the call `{call}` denies what `{source_of_it}` said of it")]
+    AgainstEvidence {
+        /// The call.
+        call: String,
+        /// Where the evidence came from.
+        source_of_it: String,
+    },
     /// An answer with this status does not say what the verdict says.
     #[error("an answer with status {0} does not fit the verdict")]
     Status(u16),
@@ -213,6 +134,9 @@ impl ResolveError {
             Self::Unexplained(_) => "RESOLVE_UNEXPLAINED",
             Self::NoRecord => "RESOLVE_NO_RECORD",
             Self::NotParked(_) => "RESOLVE_NOT_PARKED",
+            Self::NotAsSeen { .. } => "RESOLVE_NOT_AS_SEEN",
+            Self::OtherCallOpen(_) => "RESOLVE_OTHER_CALL_OPEN",
+            Self::AgainstEvidence { .. } => "RESOLVE_AGAINST_EVIDENCE",
             Self::CallNotOpen(_) => "RESOLVE_CALL_NOT_OPEN",
             Self::CallLeftOpen(_) => "RESOLVE_CALL_LEFT_OPEN",
             Self::Status(_) => "RESOLVE_STATUS",
@@ -262,15 +186,17 @@ impl Engine {
     /// [`ResolveError`].
     pub async fn resolve(
         &self,
-        scope: &Scope,
+        target: impl Into<Target>,
         resolution: &Resolution,
         actor: &str,
         reason: &str,
     ) -> Result<(), ResolveError> {
-        let action = format!("resolve: {resolution}");
-        let rules = self.rules_of(scope.operation());
-        let verdict = |record: &Record| resolution.verdict(record, rules, self.kept_headers());
-        self.decide_by_hand(scope, &action, (actor, reason), verdict).await
+        let target = target.into();
+        let rules = self.rules_of(target.scope.operation());
+        let verdict = |record: &Record, learned: &[Dated<Evidence>]| {
+            resolution.verdict(record, learned, rules, self.kept_headers())
+        };
+        self.decide_by_hand(&target, (actor, reason), verdict).await
     }
 
     /// T14: a parked record is asked about by the next round of recovery, instead of within the hour. Where its providers
@@ -278,65 +204,81 @@ impl Engine {
     ///
     /// # Errors
     /// [`ResolveError`].
-    pub async fn ask_again(&self, scope: &Scope, actor: &str, reason: &str) -> Result<(), ResolveError> {
-        self.decide_by_hand(scope, "ask again", (actor, reason), |_| Ok(Verdicted::AskAgain)).await
+    pub async fn ask_again(&self, target: impl Into<Target>, actor: &str, reason: &str) -> Result<(), ResolveError> {
+        let ask_again = |_: &Record, _: &[Dated<Evidence>]| Ok((Verdicted::AskAgain, "ask again".to_owned()));
+        self.decide_by_hand(&target.into(), (actor, reason), ask_again).await
     }
 
-    /// [`Self::resolve`] for many records, each in a write of its own: one that is refused holds up no other.
-    pub async fn resolve_all(
+    /// [`Self::resolve`] for many records with `call` open, each in a write of its own: one that is refused holds up no
+    /// other. The verdict speaks of that call; where another one is open too, of which it says nothing, the record is
+    /// refused ([`ResolveError::OtherCallOpen`]). Name the records as they were seen, [`Target`].
+    pub async fn resolve_all<T: Into<Target>>(
         &self,
-        scopes: impl IntoIterator<Item = Scope>,
+        targets: impl IntoIterator<Item = T>,
+        call: &str,
         resolution: &Resolution,
         actor: &str,
         reason: &str,
     ) -> Resolved {
+        let resolution = resolution.clone().about(call);
         let mut resolved = Vec::new();
-        for scope in scopes {
-            let result = self.resolve(&scope, resolution, actor, reason).await;
-            resolved.push((scope, result));
+        for target in targets {
+            let target = target.into();
+            let result = self.resolve(target.clone(), &resolution, actor, reason).await;
+            resolved.push((target.scope, result));
         }
         resolved
     }
 
     /// [`Self::ask_again`] for many records, each in a write of its own.
-    pub async fn ask_again_all(&self, scopes: impl IntoIterator<Item = Scope>, actor: &str, reason: &str) -> Resolved {
+    pub async fn ask_again_all<T: Into<Target>>(
+        &self,
+        targets: impl IntoIterator<Item = T>,
+        actor: &str,
+        reason: &str,
+    ) -> Resolved {
         let mut resolved = Vec::new();
-        for scope in scopes {
-            let result = self.ask_again(&scope, actor, reason).await;
-            resolved.push((scope, result));
+        for target in targets {
+            let target = target.into();
+            let result = self.ask_again(target.clone(), actor, reason).await;
+            resolved.push((target.scope, result));
         }
         resolved
     }
 
     async fn decide_by_hand(
         &self,
-        scope: &Scope,
-        action: &str,
+        target: &Target,
         (actor, reason): (&str, &str),
-        verdict: impl Fn(&Record) -> Result<Verdicted, ResolveError>,
+        verdict: impl Fn(&Record, &[Dated<Evidence>]) -> Result<(Verdicted, String), ResolveError>,
     ) -> Result<(), ResolveError> {
+        let scope = &target.scope;
         for (name, text) in [("actor", actor), ("reason", reason)] {
             if text.trim().is_empty() {
                 return Err(ResolveError::Unexplained(name));
             }
         }
-        let audit = AuditEntry {
-            scope: Some(scope.clone()),
-            action: action.to_owned(),
-            actor: actor.to_owned(),
-            reason: reason.to_owned(),
-        };
         let mut found = self.store().look(scope).await?;
         for _ in 0..ROUNDS {
             let Some(record) = found.map(|found| found.record) else { return Err(ResolveError::NoRecord) };
             if !record.is_parked() {
                 return Err(ResolveError::NotParked(record.status.name()));
             }
-            found = match self.store().resolve(&Seen::of(&record), &verdict(&record)?, &audit).await? {
+            if !target.is(&record) {
+                let (fence, revision) = (record.fence.get(), record.revision.get());
+                return Err(ResolveError::NotAsSeen { fence, revision });
+            }
+            let learned = self.store().learned(scope).await?;
+            let (verdicted, action) = verdict(&record, &learned)?;
+            let audit =
+                AuditEntry { scope: Some(scope.clone()), action, actor: actor.to_owned(), reason: reason.to_owned() };
+            found = match self.store().resolve(&Seen::of(&record), &verdicted, &audit).await? {
                 Guarded::Written { .. } => {
-                    let operation = scope.operation();
+                    let (operation, action) = (scope.operation(), audit.action);
                     self.observe(&Event::Recovered { operation, step: RecoveryStep::ByHand });
                     tracing::info!(operation, action, actor, "a person decided on a record");
+                    // What came in between, the verdict has not heard.
+                    self.inner().look_for_contradictions(scope).await;
                     return Ok(());
                 }
                 Guarded::Changed(changed) => changed,

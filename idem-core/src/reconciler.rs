@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::calls::{CallRecord, CallState};
 use crate::decide::{Becomes, Ended, Finding, becomes};
-use crate::record::{Ownership, Record};
+use crate::record::{Ownership, Record, ResourceRef};
 use crate::reply::Reply;
 use crate::rules::Rules;
 use crate::store::{Answered, AnsweredEnd, ClosedCall, End, Fenced, StoreError, TxStore};
@@ -29,7 +29,8 @@ pub trait Reconciler<Tx: Send>: Send + Sync {
     async fn find(&self, record: &Record, call: &CallRecord) -> Result<Finding, Transient>;
 
     /// Writes what the answer means into the application's own rows, inside the transaction in which the record is
-    /// settled. `call` is closed now, [`CallState::Applied`] or [`CallState::Rejected`]; [`CallRecord::outcome`] reads it.
+    /// settled. It has half of [`Rules::ask_lease`], and two seconds where a request waits; then it is dropped, and rolled
+    /// back with its transaction. `call` is closed now, [`CallState::Applied`] or [`CallState::Rejected`]; [`CallRecord::outcome`] reads it.
     ///
     /// # Errors
     /// Any; then nothing is written, and the record is asked about again.
@@ -46,6 +47,9 @@ pub trait Reconciler<Tx: Send>: Send + Sync {
 pub enum Settled {
     /// The command is done: this is its answer, kept for the client that never came back or still may.
     Reply(Reply),
+    /// The same, with what the command made: for a record that does not say so yet, and whose later requests get no stored
+    /// answer but the resource as it is then ([`Replay::Rebuilt`](crate::Replay::Rebuilt)).
+    Made(Reply, ResourceRef),
     /// More is to be done than a worker knows: the next attempt of a client goes on, and gets this call's outcome
     /// without making it.
     Resume,
@@ -162,9 +166,14 @@ impl<S: TxStore, R: Reconciler<S::Tx>> Settles for Bound<S, R> {
         let Settling { owner, record, call, closed, rules, kept_headers } = settling;
         let mut tx = self.store.begin().await?;
         let settled = self.reconciler.settle(&mut tx, record, call).await.map_err(NotSettled::Reconciler)?;
-        let end = match settled {
-            Settled::Resume => End::FailedRetryable { retry_in: std::time::Duration::ZERO, keep: rules.keep() },
-            Settled::Reply(reply) => {
+        let (reply, resource) = match settled {
+            Settled::Resume => (None, None),
+            Settled::Reply(reply) => (Some(reply), None),
+            Settled::Made(reply, resource) => (Some(reply), Some(resource)),
+        };
+        let end = match reply {
+            None => End::FailedRetryable { retry_in: std::time::Duration::ZERO, keep: rules.keep() },
+            Some(reply) => {
                 // No call is open here, so only the status speaks. What could be tried again is not an end: a worker
                 // that knows no better leaves it to the next attempt.
                 let becomes = becomes(Ended::Replied(reply.status), &[], record.created_at, rules);
@@ -178,7 +187,7 @@ impl<S: TxStore, R: Reconciler<S::Tx>> Settles for Bound<S, R> {
                 }
             }
         };
-        let answered = Answered { closed, resource: None, end: AnsweredEnd::Ended(end) };
+        let answered = Answered { closed, resource, end: AnsweredEnd::Ended(end) };
         // A refused write has dropped the transaction, business rows and all.
         Ok(self.store.answer_in(tx, owner, &answered).await?)
     }

@@ -20,8 +20,8 @@ pub use error::StoreError;
 pub(crate) use join::unwrapped;
 pub use join::{Joins, OtherStore, TxStore};
 pub use write::{
-    Answered, AnsweredEnd, AuditEntry, Claimed, ClosedCall, End, Evidence, Fenced, Finish, Found, Guarded, Mark,
-    NewCall, NewClaim, Seen, Step, SweepOrder, Swept, TakeOver, Tended, Verdicted,
+    Answered, AnsweredEnd, AuditEntry, Claimed, ClosedCall, Dated, End, Evidence, Fenced, Finish, Found, Guarded, Mark,
+    NewCall, NewClaim, Oldest, Seen, Step, SweepOrder, Swept, TakeOver, Tended, Verdicted,
 };
 
 pub use crate::record::after;
@@ -98,6 +98,12 @@ pub trait Pulse: Send {
     /// # Errors
     /// [`StoreError`]; then nothing is known of any of them, and the next beat tries again.
     fn beat(&mut self, live: &[(Ownership, Duration)]) -> Result<Vec<bool>, StoreError>;
+
+    /// Whether each of these owners still owns its record, in order; renews nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then nothing is known of any of them.
+    fn owns(&mut self, owners: &[Ownership]) -> Result<Vec<bool>, StoreError>;
 }
 
 /// Records that nobody comes for, and what is learned about them.
@@ -122,6 +128,13 @@ pub trait Recovering: Send + Sync {
     /// # Errors
     /// [`StoreError`].
     async fn unsettled(&self, after: Option<&Mark>, limit: u32) -> Result<Vec<Found>, StoreError>;
+
+    /// How long those have waited that wait longest, of all records. One in progress may be left out until a worker has
+    /// looked for what is due after its lease was over.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn oldest(&self) -> Result<Oldest, StoreError>;
 
     /// T10: a worker takes an unknown record to ask its providers: the next fence, its lease, one question more. The
     /// status stays, so that a crash in recovery never looks like something that may run.
@@ -153,7 +166,7 @@ pub trait Recovering: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn learned(&self, scope: &Scope) -> Result<Vec<Evidence>, StoreError>;
+    async fn learned(&self, scope: &Scope) -> Result<Vec<Dated<Evidence>>, StoreError>;
 }
 
 /// Forgetting what need not be known any more.
@@ -221,5 +234,5 @@ pub trait Keeping: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError>;
+    async fn audited(&self, scope: &Scope) -> Result<Vec<Dated<AuditEntry>>, StoreError>;
 }

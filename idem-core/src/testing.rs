@@ -89,6 +89,7 @@ macro_rules! conformance {
                 a_beat_renews_the_lease
                 a_beat_tells_of_each_claim_in_order
                 a_beat_renews_many_claims
+                a_look_at_owners_renews_nothing
                 a_late_owner_writes_nothing
                 an_overrun_lease_without_rival_completes
                 an_overrun_lease_without_rival_goes_on
@@ -157,6 +158,7 @@ macro_rules! conformance {
                 what_is_settled_is_not_listed
                 the_unsettled_come_in_pages_and_in_order
                 a_list_changes_nothing
+                the_longest_waits_are_told
             }
             sweeping {
                 after_the_window_a_record_expires

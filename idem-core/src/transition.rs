@@ -172,8 +172,11 @@ pub fn answer(record: &mut Record, owner: &Ownership, answered: &Answered, now: 
 pub fn resolve(record: &mut Record, seen: &Seen, verdict: &Verdicted, now: SystemTime) -> bool {
     unchanged(record, seen) && record.is_parked() && {
         match verdict {
-            Verdicted::Ended { closed, end } => {
+            Verdicted::Ended { closed, resource, end } => {
                 close(record, closed);
+                if let Some(resource) = resource {
+                    record.resource = Some(resource.clone());
+                }
                 record.status = ended(end, now);
             }
             Verdicted::AskAgain => record.status = unknown(now, Duration::ZERO, None),

@@ -1,11 +1,13 @@
 //! The loops: recovery and sweeping, with jitter, a sign of life, and a clean end. Feature `tokio`.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, SILENCE};
 use crate::events::Event;
 use crate::retention::Sweep;
 
@@ -16,6 +18,8 @@ pub struct WorkerOptions {
     pub recover_every: Duration,
     /// Records read at once in a round of recovery. Default 100.
     pub recover_batch: u32,
+    /// Records looked after at the same time: most of it is waiting for providers. Default 8.
+    pub recover_at_once: usize,
     /// The pause between two rounds of sweeping, before jitter of up to a half. Default 60 s.
     pub sweep_every: Duration,
     /// How sweeping goes about it.
@@ -29,9 +33,10 @@ impl Default for WorkerOptions {
         Self {
             recover_every: Duration::from_secs(5),
             recover_batch: 100,
+            recover_at_once: 8,
             sweep_every: Duration::from_secs(60),
             sweep: Sweep::default(),
-            silence: Duration::from_secs(10 * 60),
+            silence: SILENCE,
         }
     }
 }
@@ -44,7 +49,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts the loops on the present tokio runtime. Any number of nodes may run them over one store.
+    /// Starts the loops on the present tokio runtime. Any number of nodes may run them over one store. A round that panics
+    /// is told to the observer, and the loop goes on after its pause.
     ///
     /// ```no_run
     /// # async fn run(engine: idem_core::Engine) {
@@ -61,7 +67,9 @@ impl Worker {
         Self { stop, loops: vec![recovering, sweeping] }
     }
 
-    /// Ends the loops after what they are doing.
+    /// Ends the loops. Records that are being asked about are settled first, for at most the longest
+    /// [`ask_lease`](crate::Rules::ask_lease); then what is left of them is dropped, and another worker goes on with it
+    /// when their leases are over. No other is begun.
     pub async fn stop(self) {
         // Loops that have ended already need not hear it.
         let _ = self.stop.send(true);
@@ -74,30 +82,71 @@ impl Worker {
 }
 
 async fn recover(engine: Engine, options: WorkerOptions, mut stopped: watch::Receiver<bool>) {
-    while pause(&engine, options.recover_every, &mut stopped).await {
-        match engine.store().silence().await {
-            Ok(Some(silence)) if silence >= options.silence => {
-                engine.observe(&Event::NoWorker { silence });
-                tracing::warn!(?silence, "no worker has looked after the records for that long");
-            }
-            Ok(_) => {}
-            Err(error) => engine.store_failed(&error),
+    let mut more = false;
+    // A page after another, and the pause after a whole round.
+    while more || pause(&engine, options.recover_every, &mut stopped).await {
+        let mut told = stopped.clone();
+        let late = async {
+            told_to_stop(&mut told).await;
+            tokio::time::sleep(engine.longest_ask_lease()).await;
+        };
+        more = tokio::select! {
+            looked = supervised(&engine, "recovery", recover_page(&engine, &options, &stopped)) => looked == Some(true),
+            () = late => return,
+        };
+        if *stopped.borrow() {
+            return;
         }
-        if let Err(error) = engine.store().sign_of_life().await {
-            engine.store_failed(&error);
+    }
+}
+
+/// Whether there is more of the round.
+async fn recover_page(engine: &Engine, options: &WorkerOptions, stopped: &watch::Receiver<bool>) -> bool {
+    match engine.store().silence().await {
+        Ok(Some(silence)) if silence >= options.silence => {
+            engine.observe(&Event::NoWorker { silence });
+            tracing::warn!(?silence, "no worker has looked after the records for that long");
         }
-        if let Err(error) = engine.recover_once(options.recover_batch).await {
+        Ok(_) => {}
+        Err(error) => engine.store_failed(&error),
+    }
+    match engine.store().sign_of_life().await {
+        Ok(()) => engine.observe(&Event::WorkerSeen { silence: Duration::ZERO }),
+        Err(error) => engine.store_failed(&error),
+    }
+    let is_stopped = || *stopped.borrow();
+    match engine.recover_page(options.recover_batch, options.recover_at_once, &is_stopped).await {
+        Ok(recovered) => recovered.more,
+        Err(error) => {
             engine.store_failed(&error);
+            false
         }
     }
 }
 
 async fn sweep(engine: Engine, options: WorkerOptions, mut stopped: watch::Receiver<bool>) {
     while pause(&engine, options.sweep_every, &mut stopped).await {
-        if let Err(error) = engine.sweep(&options.sweep).await {
-            engine.store_failed(&error);
+        let sweeping = async {
+            if let Err(error) = engine.sweep(&options.sweep).await {
+                engine.store_failed(&error);
+            }
+        };
+        tokio::select! {
+            _ = supervised(&engine, "sweep", sweeping) => {}
+            // What a batch has swept is swept, and the next worker goes on.
+            () = told_to_stop(&mut stopped) => return,
         }
     }
+}
+
+/// Runs a round; `None` where it panicked.
+async fn supervised<T>(engine: &Engine, round: &'static str, run: impl Future<Output = T>) -> Option<T> {
+    let ran = AssertUnwindSafe(run).catch_unwind().await;
+    if ran.is_err() {
+        engine.observe(&Event::WorkerBroke { round });
+        tracing::error!(round, "a round of a worker panicked; the next one tries again");
+    }
+    ran.ok()
 }
 
 /// Waits from the whole span to one and a half of it, so that nodes that were started together drift apart; false
@@ -105,8 +154,14 @@ async fn sweep(engine: Engine, options: WorkerOptions, mut stopped: watch::Recei
 async fn pause(engine: &Engine, span: Duration, stopped: &mut watch::Receiver<bool>) -> bool {
     let span = span.mul_f64(1.0 + engine.clock().fraction() / 2.0);
     tokio::select! {
+        () = told_to_stop(stopped) => false,
         () = tokio::time::sleep(span) => true,
-        // An error means that the worker's handle is gone: the loops go on until the runtime ends.
-        changed = stopped.changed() => if changed.is_err() { tokio::time::sleep(span).await; true } else { false },
+    }
+}
+
+/// Never, where the worker's handle is gone: the loops go on until the runtime ends.
+async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
+    if stopped.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }

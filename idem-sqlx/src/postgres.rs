@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use idem_core::store::{
-    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim, Owning,
-    Pulse, Recovering, Seen, Step, Store, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
+    Answered, AuditEntry, Claimed, Claiming, Dated, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim,
+    Oldest, Owning, Pulse, Recovering, Seen, Step, Store, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
 use idem_core::{Ownership, Record, Scope, StoreError};
 use sqlx::types::Uuid;
@@ -191,6 +191,10 @@ impl Recovering for PgStore {
         at_desk!(self, |session, after| tend::unsettled(session, Option::as_ref(&after), limit))
     }
 
+    async fn oldest(&self) -> Result<Oldest, StoreError> {
+        at_desk!(self, |session| tend::oldest(session))
+    }
+
     async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
         at_desk!(self, |session, take| write::take_to_ask(session, &take))
     }
@@ -207,7 +211,7 @@ impl Recovering for PgStore {
         at_desk!(self, |session, evidence| tend::learn(session, &evidence))
     }
 
-    async fn learned(&self, scope: &Scope) -> Result<Vec<Evidence>, StoreError> {
+    async fn learned(&self, scope: &Scope) -> Result<Vec<Dated<Evidence>>, StoreError> {
         at_desk!(self, |session, scope| tend::learned(session, &scope))
     }
 }
@@ -253,7 +257,7 @@ impl Keeping for PgStore {
         at_desk!(self, |session, entry| tend::audit(session, &entry))
     }
 
-    async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn audited(&self, scope: &Scope) -> Result<Vec<Dated<AuditEntry>>, StoreError> {
         at_desk!(self, |session, scope| tend::audited(session, &scope))
     }
 }

@@ -6,7 +6,7 @@ mod due;
 use std::time::{Duration, SystemTime};
 
 pub(crate) use due::{Place, due_page};
-use idem_core::store::{AuditEntry, End, Evidence, after};
+use idem_core::store::{AuditEntry, Dated, End, Evidence, after};
 use idem_core::{
     CallClass, CallRecord, CallState, Checkpoint, CommandHash, DownstreamKey, Fence, Finished, IdempotencyKey, Keep,
     OwnerToken, Record, ResourceRef, Revision, Scope, Status, StatusName, StoredResponse, Tenant,
@@ -164,11 +164,11 @@ where
     Columns { row, tick }.scope()
 }
 
-/// Reads one thing that was learned: `downstream_key`, `source`, `state`, `outcome`.
+/// Reads one thing that was learned: `downstream_key`, `source`, `state`, `outcome`, `at`.
 ///
 /// # Errors
 /// The first column that does not read.
-pub(crate) fn evidence<R: Row>(row: &R, tick: Tick) -> Result<Evidence, Trouble>
+pub(crate) fn evidence<R: Row>(row: &R, tick: Tick) -> Result<Dated<Evidence>, Trouble>
 where
     for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
     for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
@@ -177,14 +177,15 @@ where
 {
     let row = Columns { row, tick };
     let key = DownstreamKey::from_stored(row.needed("downstream_key")?);
-    Ok(Evidence { key, source: row.needed("source")?, state: row.state()? })
+    let what = Evidence { key, source: row.needed("source")?, state: row.state()? };
+    Ok(Dated { at: row.instant("at")?, what })
 }
 
-/// Reads one row of the audit about a record: its scope, `action`, `actor`, `reason`.
+/// Reads one row of the audit about a record: its scope, `action`, `actor`, `reason`, `at`.
 ///
 /// # Errors
 /// The first column that does not read.
-pub(crate) fn audit<R: Row>(row: &R, tick: Tick) -> Result<AuditEntry, Trouble>
+pub(crate) fn audit<R: Row>(row: &R, tick: Tick) -> Result<Dated<AuditEntry>, Trouble>
 where
     for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
     for<'r> String: Decode<'r, R::Database> + Type<R::Database>,
@@ -193,7 +194,8 @@ where
 {
     let row = Columns { row, tick };
     let [action, actor, reason] = [row.needed("action")?, row.needed("actor")?, row.needed("reason")?];
-    Ok(AuditEntry { scope: Some(row.scope()?), action, actor, reason })
+    let what = AuditEntry { scope: Some(row.scope()?), action, actor, reason };
+    Ok(Dated { at: row.instant("at")?, what })
 }
 
 /// One row, read by the names of its columns.

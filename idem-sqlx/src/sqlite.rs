@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use idem_core::store::{
-    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim, Owning,
-    Pulse, Recovering, Seen, Step, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
+    Answered, AuditEntry, Claimed, Claiming, Dated, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim,
+    Oldest, Owning, Pulse, Recovering, Seen, Step, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
 };
 use idem_core::{Ownership, Record, Scope, Store, StoreError};
 use sqlx::pool::PoolConnection;
@@ -245,6 +245,11 @@ impl Recovering for SqliteStore {
         Ok(recover::unsettled(&mut reader, after, limit).await?)
     }
 
+    async fn oldest(&self) -> Result<Oldest, StoreError> {
+        let mut reader = self.reader().await?;
+        Ok(recover::oldest(&mut reader).await?)
+    }
+
     async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
         Ok(self.writer.write(|waiting| Job::TakeToAsk(take.clone(), waiting)).await?)
     }
@@ -262,7 +267,7 @@ impl Recovering for SqliteStore {
         Ok(self.writer.write(|waiting| Job::Learn(evidence.clone(), waiting)).await?)
     }
 
-    async fn learned(&self, scope: &Scope) -> Result<Vec<Evidence>, StoreError> {
+    async fn learned(&self, scope: &Scope) -> Result<Vec<Dated<Evidence>>, StoreError> {
         let mut reader = self.reader().await?;
         Ok(recover::learned(&mut *reader, scope).await?)
     }
@@ -320,7 +325,7 @@ impl Keeping for SqliteStore {
         Ok(self.writer.write(|waiting| Job::Audit(entry.clone(), waiting)).await?)
     }
 
-    async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn audited(&self, scope: &Scope) -> Result<Vec<Dated<AuditEntry>>, StoreError> {
         let mut reader = self.reader().await?;
         Ok(keep::audited(&mut *reader, scope).await?)
     }

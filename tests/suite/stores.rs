@@ -47,7 +47,11 @@ async fn damage_is_passed_over(store: &(impl Store + Clone + 'static)) {
     }
     let rules = Rules { grace: Duration::from_nanos(1), ..Rules::default() };
     let engine = Engine::builder(store.clone()).rules(rules).build().unwrap();
-    assert_eq!(engine.recover_once(1).await.unwrap().looked, 2);
+    let mut looked = Vec::new();
+    for _ in 0..3 {
+        looked.push(engine.recover_once(1).await.unwrap().looked);
+    }
+    assert_eq!(looked, [1, 1, 0]);
     assert_eq!(store.due(Duration::ZERO, None, 100).await.unwrap().len(), 0);
 }
 

@@ -9,7 +9,7 @@ use idem_cluster::Cluster;
 use idem_core::store::{Evidence, Seen, Tended};
 use idem_core::{
     CallClass, CallError, CallState, Claim, DownstreamKey, Engine, Failure, Fate, IdempotencyKey, IdempotentCommand,
-    Outcome, Reply, Scope, Store, Tenant,
+    Outcome, Replay, Reply, Rules, Scope, Store, Tenant,
 };
 use idem_sqlx::{PgOptions, PgStore, SqliteStore};
 use serde_json::Value;
@@ -26,6 +26,13 @@ pub(crate) struct Pay {
 #[derive(IdempotentCommand)]
 #[idem(operation = "refund", version = 1)]
 pub(crate) struct Refund {
+    cents: u64,
+}
+
+/// Its answers hold what must not be stored.
+#[derive(IdempotentCommand)]
+#[idem(operation = "issue_card", version = 1)]
+pub(crate) struct IssueCard {
     cents: u64,
 }
 
@@ -72,6 +79,8 @@ fn engine(store: impl Store + 'static) -> Engine {
         .namespace("shop")
         .call::<Pay>("charge", CallClass::Neither)
         .call::<Pay>("mail", CallClass::Neither)
+        .operation::<IssueCard>(Rules { replay: Replay::Rebuilt { schema_version: 3 }, ..Rules::default() })
+        .call::<IssueCard>("charge", CallClass::Neither)
         .call::<Refund>("credit", CallClass::Dedupes { retention: Duration::from_secs(86_400) })
         .build()
         .unwrap()
@@ -179,7 +188,27 @@ impl Bench {
         self.park(scope(tenant, "pay", key))
     }
 
-    fn park(&self, scope: Scope) -> Scope {
+    /// A card of whose charge nobody knows.
+    pub(crate) fn parked_card(&self, key: &str) -> Scope {
+        let work = async |claim: Claim| {
+            let _: u32 = claim.call("charge", async |_| Err(Lost)).await?;
+            unreachable!("nobody knows")
+        };
+        let outcome = self.card(key, work);
+        assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+        self.park(scope("acme", "issue_card", key))
+    }
+
+    pub(crate) fn card<W, F>(&self, key: &str, work: W) -> Outcome
+    where
+        W: FnOnce(Claim) -> F,
+        F: Future<Output = Result<Reply, Failure>>,
+    {
+        let (tenant, key) = ("acme".parse().unwrap(), key.parse().unwrap());
+        self.runtime.block_on(self.engine.run(&tenant, &key, &IssueCard { cents: 5 }, work)).unwrap()
+    }
+
+    pub(crate) fn park(&self, scope: Scope) -> Scope {
         self.runtime.block_on(async {
             let record = self.store.look(&scope).await.unwrap().unwrap().record;
             self.store.tend(&Seen::of(&record), &Tended::Parked { ask_in: Duration::from_secs(3600) }).await.unwrap();

@@ -2,14 +2,17 @@
 
 use idem_core::{Answer, Claim, Outcome, Reply};
 
-use crate::bench::{Bench, Lost, file};
+use crate::bench::{Bench, Lost, SECRET, file};
 use crate::on_both;
 
 on_both! {
     a_payment_that_was_made_gets_its_answer
     a_payment_that_was_refused_gets_its_refusal
     the_next_attempt_goes_on_with_what_was_found_out
-    what_never_happened_is_made_again_only_where_it_is_confirmed
+    what_may_be_made_twice_is_decided_only_where_it_is_confirmed
+    what_was_seen_is_decided_on_and_nothing_else
+    a_verdict_against_evidence_is_given_only_by_name
+    an_answer_that_is_not_to_be_kept_is_kept_by_nobody
     only_a_parked_record_is_decided_on
     a_verdict_that_does_not_fit_changes_nothing
     nothing_is_decided_without_a_name_and_a_reason
@@ -40,13 +43,13 @@ fn a_payment_that_was_made_gets_its_answer(bench: &Bench) {
     assert_eq!((reply.status, &*reply.body), (201, &br#"{"id":"pay_1"}"#[..]));
     assert!(reply.headers.contains(&("location".to_owned(), b"/payments/pay_1".to_vec())), "{:?}", reply.headers);
     let audit = bench.json(&["inspect", "acme", "pay", "key-1"])["audit"].clone();
-    assert_eq!(audit[0]["action"], "resolve: completed 201");
+    assert_eq!(audit[0]["action"], "resolve: completed 201; by implication: charge applied");
     assert_eq!((&audit[0]["actor"], &audit[0]["reason"]), (&"ada".into(), &BECAUSE[3].into()));
 }
 
 fn a_payment_that_was_refused_gets_its_refusal(bench: &Bench) {
     bench.parked("acme", "key-1");
-    bench.done(&resolve(&["--as", "refused", "--status", "402"]));
+    bench.done(&resolve(&["--as", "refused", "--status", "402", "--yes"]));
     assert_eq!(replayed(bench).status, 402);
     assert_eq!(bench.json(&["inspect", "acme", "pay", "key-1"])["calls"][1]["state"], "rejected");
 }
@@ -66,7 +69,7 @@ fn the_next_attempt_goes_on_with_what_was_found_out(bench: &Bench) {
 
     // A refused call: the work gets the refusal, and gives it.
     bench.parked("acme", "key-2");
-    let arguments = ["resolve", "acme", "pay", "key-2", "--as", "resume", "--rejected", "charge=402"];
+    let arguments = ["resolve", "acme", "pay", "key-2", "--as", "resume", "--rejected", "charge=402", "--yes"];
     bench.done(&[&arguments[..], &BECAUSE].concat());
     let work = async |claim: Claim| {
         let _: u32 = claim.call("charge", async |_| -> Result<_, Lost> { panic!("it was refused") }).await?;
@@ -76,7 +79,19 @@ fn the_next_attempt_goes_on_with_what_was_found_out(bench: &Bench) {
     assert_eq!(reply.status, 402);
 }
 
-fn what_never_happened_is_made_again_only_where_it_is_confirmed(bench: &Bench) {
+/// The next attempt makes it again, or the client is told that a new key duplicates nothing.
+fn what_may_be_made_twice_is_decided_only_where_it_is_confirmed(bench: &Bench) {
+    for (key, verdict) in [
+        ("key-3", &["--as", "refused", "--status", "402"][..]),
+        ("key-4", &["--as", "resume", "--rejected", "charge=402"]),
+    ] {
+        bench.parked("acme", key);
+        let arguments = [&["resolve", "acme", "pay", key], verdict, &BECAUSE, &["--json"]].concat();
+        let said = bench.admin(&arguments);
+        assert_eq!((said.code, said.error()["code"].as_str()), (4, Some("ADMIN_UNCONFIRMED")), "{verdict:?}");
+        assert_eq!(bench.json(&["inspect", "acme", "pay", key])["state"], "parked");
+        bench.done(&[&arguments[..], &["--yes"]].concat());
+    }
     for (key, verdict) in
         [("key-1", &["--as", "never-happened"][..]), ("key-2", &["--as", "resume", "--not-made", "charge"])]
     {
@@ -97,6 +112,65 @@ fn what_never_happened_is_made_again_only_where_it_is_confirmed(bench: &Bench) {
     }
 }
 
+/// Somebody has it asked about again while it is looked at.
+fn what_was_seen_is_decided_on_and_nothing_else(bench: &Bench) {
+    let scope = bench.parked("acme", "key-1");
+    let seen = bench.json(&["inspect", "acme", "pay", "key-1"])["fence"].as_u64().unwrap().to_string();
+    bench.done(&[&["ask-again", "acme", "pay", "key-1"][..], &BECAUSE].concat());
+    bench.park(scope);
+    let verdict = |fence: &str| {
+        let arguments = ["resolve", "acme", "pay", "key-1", "--as", "completed", "--status", "201", "--fence", fence];
+        bench.admin(&[&arguments[..], &BECAUSE, &["--json"]].concat())
+    };
+    let said = verdict(&seen);
+    assert_eq!((said.code, said.error()["code"].as_str()), (4, Some("RESOLVE_NOT_AS_SEEN")));
+    let now = bench.json(&["inspect", "acme", "pay", "key-1"]);
+    assert_eq!(now["state"], "parked");
+    assert_eq!(verdict(&now["fence"].to_string()).code, 0);
+}
+
+/// The webhook has said that the charge happened.
+fn a_verdict_against_evidence_is_given_only_by_name(bench: &Bench) {
+    let scope = bench.parked("acme", "key-1");
+    bench.learn(&scope);
+    let dates = bench.json(&["inspect", "acme", "pay", "key-1"]);
+    assert!(dates["created_at"].as_str() <= dates["evidence"][0]["received_at"].as_str(), "{dates}");
+    let refused = resolve(&["--as", "refused", "--status", "402", "--yes", "--json"]);
+    let said = bench.admin(&refused);
+    assert_eq!((said.code, said.error()["code"].as_str()), (4, Some("RESOLVE_AGAINST_EVIDENCE")));
+    bench.done(&[&refused[..], &["--against-evidence", "charge"]].concat());
+    let audit = &bench.json(&["inspect", "acme", "pay", "key-1"])["audit"][0];
+    let action = "resolve: refused 402; by implication: charge rejected; against evidence: charge applied by webhook";
+    assert_eq!(audit["action"], action);
+    assert!(audit["acted_at"].as_str() >= dates["evidence"][0]["received_at"].as_str(), "{audit}");
+}
+
+/// The engine that claims has told the store which operations keep no answers.
+fn an_answer_that_is_not_to_be_kept_is_kept_by_nobody(bench: &Bench) {
+    bench.parked_card("key-1");
+    let body = file(bench, "card.json", SECRET);
+    let resolve = |arguments: &[&str]| {
+        let verdict = ["resolve", "acme", "issue_card", "key-1", "--as", "completed", "--status", "201", "--json"];
+        bench.admin(&[&verdict[..], arguments, &BECAUSE].concat())
+    };
+    for more in [["--body-file", body.to_str().unwrap()], ["--header", "etag: 1"]] {
+        let said = resolve(&more);
+        assert_eq!((said.code, said.error()["code"].as_str()), (2, Some("ADMIN_ARGUMENT")), "{more:?}");
+        assert!(said.err.contains("`issue_card` are written anew"), "{}", said.err);
+    }
+    assert_eq!(resolve(&["--resource", "card=card_1"]).code, 0);
+    let shown = bench.json(&["inspect", "acme", "issue_card", "key-1", "--bodies"]);
+    assert_eq!((&shown["answer"]["status"], &shown["answer"]["body"]), (&201.into(), &serde_json::Value::Null));
+    assert_eq!(shown["resource"], serde_json::json!({ "type": "card", "id": "card_1" }));
+    match bench.card("key-1", async |_| panic!("it is settled")) {
+        Outcome::Second(Answer::NotKept { response, resource, .. }) => {
+            assert_eq!((response.status, response.schema_version()), (201, Some(3)));
+            assert_eq!(resource.unwrap().id, "card_1");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 fn only_a_parked_record_is_decided_on(bench: &Bench) {
     bench.unknown("acme", "key-1");
     let said = bench.admin(&[&resolve(&["--as", "completed", "--status", "201"])[..], &["--json"]].concat());
@@ -111,7 +185,9 @@ fn a_verdict_that_does_not_fit_changes_nothing(bench: &Bench) {
     let before = bench.json(&["inspect", "acme", "pay", "key-1"]);
     for (verdict, code, name) in [
         (&["--as", "completed", "--status", "409"][..], 4, "RESOLVE_STATUS"),
-        (&["--as", "refused", "--status", "201"], 4, "RESOLVE_STATUS"),
+        (&["--as", "refused", "--status", "201", "--yes"], 4, "RESOLVE_STATUS"),
+        (&["--as", "completed", "--status", "201", "--resource", "pay_1"], 2, "ADMIN_ARGUMENT"),
+        (&["--as", "completed", "--status", "201", "--against-evidence", "mail", "--yes"], 4, "RESOLVE_CALL_NOT_OPEN"),
         (&["--as", "resume"], 4, "RESOLVE_CALL_LEFT_OPEN"),
         (&["--as", "resume", "--applied", "mail=1"], 4, "RESOLVE_CALL_NOT_OPEN"),
         (&["--as", "completed"], 2, "ADMIN_ARGUMENT"),

@@ -8,13 +8,15 @@ use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
 use crate::calls::{CallRecord, CallState};
-use crate::decide::{Asked, Concluded, Finding, asked, concluded};
+use crate::decide::{Asked, Concluded, Finding, asked, concluded, weightiest};
 use crate::engine::Engine;
 use crate::events::{Event, RecoveryStep};
 use crate::reconciler::{NotSettled, Settles, Settling, Transient};
 use crate::record::{OwnerToken, Record};
 use crate::rules::Rules;
-use crate::store::{Answered, AnsweredEnd, ClosedCall, End, Evidence, Fenced, Guarded, Seen, StoreError, TakeOver};
+use crate::store::{
+    Answered, AnsweredEnd, ClosedCall, Dated, End, Evidence, Fenced, Guarded, Seen, StoreError, TakeOver,
+};
 
 /// What a question came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +48,23 @@ impl Engine {
     pub(crate) async fn ask(
         &self,
         record: Record,
-        learned: &[Evidence],
+        learned: &[Dated<Evidence>],
+        rules: &Rules,
+        bound: Duration,
+    ) -> Result<Came, StoreError> {
+        let scope = record.scope.clone();
+        let came = self.asked(record, learned, rules, bound).await?;
+        if came == Came::Settled {
+            // What came while the providers were asked was not read.
+            self.inner.look_for_contradictions(&scope).await;
+        }
+        Ok(came)
+    }
+
+    async fn asked(
+        &self,
+        record: Record,
+        learned: &[Dated<Evidence>],
         rules: &Rules,
         bound: Duration,
     ) -> Result<Came, StoreError> {
@@ -124,20 +142,19 @@ impl Engine {
     }
 
     /// Whether anybody knows, or can be asked, what became of an open call.
-    pub(crate) fn is_askable(&self, record: &Record, call: &str, learned: &[Evidence]) -> bool {
+    pub(crate) fn is_askable(&self, record: &Record, call: &str, learned: &[Dated<Evidence>]) -> bool {
         let key = record.calls.iter().find(|known| known.name == call).map(|known| &known.key);
         self.reconciler_of(record.scope.operation(), call).is_some()
             || learned
                 .iter()
-                .any(|evidence| Some(&evidence.key) == key && is_of_the_last_attempt(record, &evidence.state))
+                .any(|learned| Some(&learned.what.key) == key && is_of_the_last_attempt(record, &learned.what.state))
     }
 
     /// What is known of one open call: by evidence, or from its provider.
-    async fn find(&self, record: &Record, call: &CallRecord, learned: &[Evidence], bound: Duration) -> Finding {
+    async fn find(&self, record: &Record, call: &CallRecord, learned: &[Dated<Evidence>], bound: Duration) -> Finding {
         let operation = record.scope.operation();
-        let told = learned.iter().filter(|evidence| evidence.key == call.key).map(|evidence| &evidence.state);
-        // Of contradicting evidence that counts which says that money moved.
-        let told = told.max_by_key(|state| weight(state));
+        let told = learned.iter().map(|learned| &learned.what).filter(|evidence| evidence.key == call.key);
+        let told = weightiest(told.map(|evidence| &evidence.state));
         let reconciler = self.reconciler_of(operation, &call.name);
         let reconciler = match (told, reconciler) {
             (Some(CallState::Applied(outcome)), _) => return Finding::Applied(outcome.clone()),
@@ -239,15 +256,6 @@ impl Engine {
 /// its key, and the next one may have been taken; that it happened is true of the record, whichever attempt it was.
 fn is_of_the_last_attempt(record: &Record, state: &CallState) -> bool {
     record.attempts == 1 || !matches!(state, CallState::Rejected(_))
-}
-
-fn weight(state: &CallState) -> u8 {
-    match state {
-        CallState::Applied(_) => 3,
-        CallState::Rejected(_) => 2,
-        CallState::Withdrawn => 1,
-        CallState::Open => 0,
-    }
 }
 
 /// How long a request waits for providers.

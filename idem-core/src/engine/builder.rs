@@ -8,8 +8,9 @@ use std::time::Duration;
 use crate::calls::{CallClass, CallSpec};
 use crate::clock::{Clock, SystemClock};
 use crate::command::IdempotentCommand;
+use crate::engine::silence::Lookout;
 use crate::engine::{Engine, Inner};
-use crate::events::{NoObserver, Observer};
+use crate::events::{NoObserver, Observer, Unbroken};
 use crate::heartbeat::Heartbeat;
 use crate::reconciler::{Bound, Reconciler, Settles};
 use crate::reply::Reply;
@@ -148,6 +149,12 @@ impl EngineBuilder {
         self
     }
 
+    /// The same for an operation by its name, where its command's type is not at hand.
+    pub fn operation_named(mut self, operation: impl Into<String>, rules: Rules) -> Self {
+        self.operations.insert(operation.into(), rules);
+        self
+    }
+
     /// Declares a call of an operation, with what its provider promises, and with what its keys look like where that is not
     /// as usual ([`CallSpec::key_form`]). An undeclared call is not made.
     pub fn call<C: IdempotentCommand>(mut self, name: impl Into<String>, call: impl Into<CallSpec>) -> Self {
@@ -249,9 +256,12 @@ impl EngineBuilder {
         if let Some((operation, call)) = self.reconcilers.keys().find(|key| !calls.contains_key(key)) {
             return Err(ConfigError::ReconcilerWithoutCall { operation: operation.clone(), call: call.clone() });
         }
+        let observer: Arc<dyn Observer> = Arc::new(Unbroken(self.observer));
         Ok(Engine {
             inner: Arc::new(Inner {
-                heartbeat: Heartbeat::new(Arc::clone(&self.store), Arc::clone(&self.observer)),
+                heartbeat: Heartbeat::new(Arc::clone(&self.store), Arc::clone(&observer)),
+                lookout: Lookout::new(self.clock.now()),
+                recovering: Default::default(),
                 store: self.store,
                 clock: self.clock,
                 namespace: self.namespace,
@@ -263,7 +273,7 @@ impl EngineBuilder {
                 call_refused: self.call_refused,
                 forbidden_is_final: self.forbidden_is_final,
                 reconcilers: self.reconcilers,
-                observer: self.observer,
+                observer,
             }),
         })
     }

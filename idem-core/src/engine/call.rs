@@ -46,7 +46,7 @@ pub enum NotCalled {
     )]
     Twice(String),
     /// Somebody else owns the record now.
-    #[error("the claim was lost before the call `{0}` was announced")]
+    #[error("the claim was lost before the call `{0}` was made")]
     Lost(String),
     /// The announcement could not be stored.
     #[error("the call `{call}` could not be announced")]
@@ -106,7 +106,8 @@ impl Call {
         &self.call.key
     }
 
-    /// Makes the call and keeps its outcome, or gives the outcome that an earlier attempt kept.
+    /// Makes the call and keeps its outcome, or gives the outcome that an earlier attempt kept. Where the claim is known to
+    /// be lost nothing is sent.
     ///
     /// # Errors
     /// [`Failure`], to be passed on with `?`; see [`Claim::call`].
@@ -127,6 +128,10 @@ impl Call {
         }
         if self.uncommitted {
             self.claim.is_announced(&self.call.name).await?;
+        }
+        // Whoever owns the record now may be making it, or asking what became of it.
+        if self.claim.is_lost() {
+            return Err(NotCalled::Lost(self.call.name).into());
         }
         let begun = Instant::now();
         let made = make(self.call.key.clone()).await;

@@ -9,7 +9,7 @@ use futures_util::lock::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::calls::{CallRecord, CallState, resource_id};
+use crate::calls::{CallRecord, CallState, DownstreamKey, resource_id};
 use crate::engine::Inner;
 use crate::engine::call::{Call, NotCalled};
 use crate::engine::transaction::{Committing, NotCheckpointed};
@@ -18,7 +18,7 @@ use crate::heartbeat::Live;
 use crate::key::Scope;
 use crate::record::{Checkpoint, Ownership, ResourceRef};
 use crate::reply::{CallError, Failure};
-use crate::store::{ClosedCall, Evidence, Fenced, NewCall, Step, StoreError};
+use crate::store::{ClosedCall, Dated, Evidence, Fenced, NewCall, Step, StoreError};
 
 /// Ownership of one record while the work runs. Clones are handles of the same claim.
 ///
@@ -73,6 +73,15 @@ impl Progress {
         }
         self.unwritten.push(ClosedCall { name: name.to_owned(), state });
     }
+
+    /// The outcomes that this very attempt learned and did not write; nobody writes them after this.
+    pub(super) fn take_made(&mut self) -> Vec<(DownstreamKey, CallState)> {
+        let Self { calls, made, unwritten, .. } = self;
+        let told = std::mem::take(unwritten).into_iter();
+        let made = told.filter(|closed| closed.state != CallState::Withdrawn && made.contains(&closed.name));
+        let key = |name: &str| calls.iter().find(|call| call.name == name).map(|call| call.key.clone());
+        made.filter_map(|closed| Some((key(&closed.name)?, closed.state))).collect()
+    }
 }
 
 impl Claim {
@@ -103,11 +112,12 @@ impl Claim {
 
     /// Takes what is known of calls from outside of their attempts: one that happened is not made again, whether it is
     /// open still or was taken for one that never arrived.
-    pub(super) async fn learn(&self, learned: &[Evidence]) {
+    pub(super) async fn learn(&self, learned: &[Dated<Evidence>]) {
         let mut progress = self.progress.lock().await;
         let Progress { calls, unwritten, .. } = &mut *progress;
         for call in calls.iter_mut().filter(|call| matches!(call.state, CallState::Open | CallState::Withdrawn)) {
-            let told = learned.iter().filter(|evidence| evidence.key == call.key).map(|evidence| &evidence.state);
+            let told = learned.iter().map(|learned| &learned.what);
+            let told = told.filter(|evidence| evidence.key == call.key).map(|evidence| &evidence.state);
             let Some(applied) = told.into_iter().find(|state| matches!(state, CallState::Applied(_))) else { continue };
             if call.is_open() {
                 unwritten.push(ClosedCall { name: call.name.clone(), state: applied.clone() });
@@ -144,7 +154,7 @@ impl Claim {
     where
         T: Serialize + DeserializeOwned,
         E: CallError,
-        F: FnOnce(crate::calls::DownstreamKey) -> Fut,
+        F: FnOnce(DownstreamKey) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
         self.open(name).await?.run(make).await
@@ -285,7 +295,9 @@ impl Claim {
         self.live.is_lost()
     }
 
-    /// Waits until the claim is known to be lost; for a `select` around long work. Never ends otherwise.
+    /// Waits until the claim is known to be lost; for a `select` around long work. Never ends otherwise. After `max_run`
+    /// the lease is not renewed any more, but the record is still looked at as often as before: this ends soon after
+    /// somebody has taken over.
     pub async fn lost(&self) {
         self.live.lost().await;
     }
@@ -337,6 +349,7 @@ impl Claim {
             }
             Fenced::Refused(_) => {
                 self.live.lose();
+                self.keep_late(progress).await;
                 None
             }
         })
@@ -352,8 +365,8 @@ pub(super) enum Announcing {
 }
 
 /// An announcement that cannot be stored holds up the work, so it is tried three times within half a second.
-const FIRST_RETRY: Duration = Duration::from_millis(25);
-const LAST_RETRY: Duration = Duration::from_millis(400);
+pub(super) const FIRST_RETRY: Duration = Duration::from_millis(25);
+pub(super) const LAST_RETRY: Duration = Duration::from_millis(400);
 
 impl fmt::Debug for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

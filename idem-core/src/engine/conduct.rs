@@ -138,6 +138,7 @@ impl Claim {
                 if let Some((done, status)) = committing.and_then(|committing| committing.outcome(shown)) {
                     return (done, Some(status));
                 }
+                self.keep_late(&mut *self.progress.lock().await).await;
                 let second = Outcome::Second(match found {
                     Some(found) => {
                         let decision = decide_lost(&found.record, self.command_hash(), found.now, rules);

@@ -43,6 +43,7 @@ impl Inner {
         if settled != self.namespace {
             return Ok(Err(OtherNamespace { settled, own: self.namespace.clone() }));
         }
+        self.say_what_is_rebuilt().await?;
         self.settled.0.store(true, Ordering::Relaxed);
         Ok(Ok(()))
     }

@@ -61,6 +61,14 @@ impl Observer for MetricsObserver {
                     unknown(operation);
                 }
             }
+            Event::Contradicted { operation, call, told, .. } => {
+                let labels = [
+                    ("operation", operation.to_owned()),
+                    ("call", call.to_owned()),
+                    ("told", told.as_str().to_owned()),
+                ];
+                counter!("idempotency.contradiction.count", &labels).increment(1);
+            }
             Event::Parked { operation, .. } => {
                 counter!("idempotency.parked.count", "operation" => operation.to_owned()).increment(1);
             }
@@ -69,11 +77,17 @@ impl Observer for MetricsObserver {
                 counter!("idempotency.swept.count", "what" => "expired").increment(swept.expired);
                 counter!("idempotency.swept.count", "what" => "purged").increment(swept.purged);
             }
-            Event::Oldest { status: StatusName::Unknown, age } => {
-                gauge!("idempotency.unknown_state.age.max").set(age);
+            Event::Oldest(oldest) => {
+                gauge!("idempotency.in_progress.age.max").set(oldest.abandoned);
+                gauge!("idempotency.unknown_state.age.max").set(oldest.unknown);
+                gauge!("idempotency.parked.age.max").set(oldest.parked);
             }
-            Event::Oldest { age, .. } => gauge!("idempotency.in_progress.age.max").set(age),
-            Event::NoWorker { silence } => gauge!("idempotency.worker.silence.seconds").set(silence),
+            Event::WorkerSeen { silence } | Event::NoWorker { silence } => {
+                gauge!("idempotency.worker.silence.seconds").set(silence);
+            }
+            Event::WorkerBroke { round } => {
+                counter!("idempotency.worker.panic.count", "round" => round.to_owned()).increment(1);
+            }
         }
     }
 }

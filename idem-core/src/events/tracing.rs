@@ -61,6 +61,10 @@ impl Observer for TracingObserver {
             Event::Recovered { operation, step } => {
                 line!(false, operation, outcome = step.as_str(), "recovered");
             }
+            Event::Contradicted { operation, call, stands, told } => {
+                let (outcome, told) = (stands.as_str(), told.as_str());
+                tracing::error!(target: "idempotency", operation, call, outcome, told, "contradicted");
+            }
             Event::Parked { operation, age } => {
                 tracing::error!(target: "idempotency", operation, age = seconds(age), "parked");
             }
@@ -68,9 +72,14 @@ impl Observer for TracingObserver {
                 let (bodies, expired, purged) = (swept.bodies, swept.expired, swept.purged);
                 tracing::debug!(target: "idempotency", bodies, expired, purged, "swept");
             }
-            Event::Oldest { status, age } => {
-                tracing::debug!(target: "idempotency", state = status.as_str(), age = seconds(age), "oldest");
+            Event::Oldest(oldest) => {
+                let [abandoned, unknown, parked] = [oldest.abandoned, oldest.unknown, oldest.parked].map(seconds);
+                tracing::debug!(target: "idempotency", abandoned, unknown, parked, "oldest");
             }
+            Event::WorkerSeen { silence } => {
+                tracing::debug!(target: "idempotency", silence = seconds(silence), "worker seen");
+            }
+            Event::WorkerBroke { round } => tracing::error!(target: "idempotency", round, "worker broke"),
             Event::NoWorker { silence } => {
                 tracing::error!(target: "idempotency", silence = seconds(silence), "no worker");
             }

@@ -266,6 +266,8 @@ pub enum Verdicted {
     Ended {
         /// What is known now of its calls.
         closed: Vec<ClosedCall>,
+        /// What the command made, where the verdict says so.
+        resource: Option<ResourceRef>,
         /// How it ended.
         end: End,
     },
@@ -295,6 +297,27 @@ pub struct Evidence {
     pub source: String,
     /// What was learned: [`CallState::Applied`], [`CallState::Rejected`] or [`CallState::Withdrawn`].
     pub state: CallState,
+}
+
+/// Something that was kept, and when, by the store's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dated<T> {
+    /// When it was kept.
+    pub at: SystemTime,
+    /// What.
+    pub what: T,
+}
+
+/// How long those records have waited that wait longest, of each kind: by the store's clock, since their keys were first
+/// seen. Zero where none waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Oldest {
+    /// In progress, with a lease that is over: nobody runs it.
+    pub abandoned: Duration,
+    /// Unknown, and its providers are asked.
+    pub unknown: Duration,
+    /// Parked: it waits for a person.
+    pub parked: Duration,
 }
 
 /// What one batch of cleaning may do.

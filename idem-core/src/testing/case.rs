@@ -11,8 +11,8 @@ use crate::record::{
     Checkpoint, Fence, Finished, Keep, OwnerToken, Ownership, Record, ResourceRef, Status, StoredResponse,
 };
 use crate::store::{
-    Answered, AnsweredEnd, AuditEntry, Claimed, ClosedCall, End, Fenced, Finish, Found, Guarded, NewCall, NewClaim,
-    Seen, Step, Store, StoreError, TakeOver, Tended,
+    Answered, AnsweredEnd, AuditEntry, Claimed, ClosedCall, Dated, End, Evidence, Fenced, Finish, Found, Guarded,
+    NewCall, NewClaim, Seen, Step, Store, StoreError, TakeOver, Tended,
 };
 
 /// One scope of a store, with the few moves that behaviours are made of.
@@ -110,6 +110,25 @@ impl<'a> Case<'a> {
     /// The record, if there is one, without any claim.
     pub(crate) async fn looked(&self) -> Option<Record> {
         self.store.look(&self.scope).await.expect("a look").map(|found| found.record)
+    }
+
+    /// What was learned about its calls, each dated between its first claim and now.
+    pub(crate) async fn learned(&self) -> Vec<Evidence> {
+        self.dated(self.store.learned(&self.scope).await.expect("the evidence")).await
+    }
+
+    /// What was done to it by hand, dated likewise.
+    pub(crate) async fn audited(&self) -> Vec<AuditEntry> {
+        self.dated(self.store.audited(&self.scope).await.expect("the audit")).await
+    }
+
+    async fn dated<T>(&self, kept: Vec<Dated<T>>) -> Vec<T> {
+        if let Some(found) = self.store.look(&self.scope).await.expect("a look") {
+            let dates: Vec<_> = kept.iter().map(|kept| kept.at).collect();
+            let within = dates.iter().all(|at| found.record.created_at <= *at && *at <= found.now);
+            assert!(within && dates.is_sorted(), "{dates:?} of {found:?}");
+        }
+        kept.into_iter().map(|kept| kept.what).collect()
     }
 
     pub(crate) async fn answer(&self, owner: &Ownership, answered: Answered) -> SystemTime {

@@ -106,8 +106,8 @@ pub async fn evidence_is_kept(store: &dyn Store) {
             expected.push(evidence);
         }
     }
-    assert_eq!(store.learned(&case.scope).await.expect("the evidence"), expected);
-    assert_eq!(store.learned(&other.scope).await.expect("the evidence"), []);
+    assert_eq!(case.learned().await, expected);
+    assert_eq!(other.learned().await, []);
     // It is about calls, and closes none: only who owns the record does.
     assert!(case.record().await.calls.iter().all(crate::calls::CallRecord::is_open));
 }
@@ -120,7 +120,7 @@ pub async fn evidence_about_nothing_is_not_kept(store: &dyn Store) {
     assert_eq!(store.learn(&evidence).await.expect("nothing learned"), None);
     let unheard_of = Evidence { key: DownstreamKey::from_stored("charge_'; --".into()), ..evidence };
     assert_eq!(store.learn(&unheard_of).await.expect("nothing learned"), None);
-    assert_eq!(store.learned(&case.scope).await.expect("the evidence"), []);
+    assert_eq!(case.learned().await, []);
 }
 
 /// A record that waits to be asked is due at once, with all else as it was.
@@ -156,7 +156,7 @@ pub async fn evidence_changes_no_other_record(store: &dyn Store) {
         let before = case.record().await;
         assert_eq!(store.learn(&evidence(&case)).await.expect("learned"), Some(case.scope.clone()));
         assert_eq!(case.record().await, before);
-        assert_eq!(store.learned(&case.scope).await.expect("the evidence"), [evidence(&case)]);
+        assert_eq!(case.learned().await, [evidence(&case)]);
     }
 }
 

@@ -109,6 +109,26 @@ pub async fn a_list_changes_nothing(store: &dyn Store) {
     unknown.take_to_ask().await;
 }
 
+/// Of each kind at least as long as any of them waits: abandoned, unknown, parked.
+pub async fn the_longest_waits_are_told(store: &dyn Store) {
+    let [abandoned, unknown, parked] = [Case::new(store), Case::new(store), Case::new(store)];
+    abandoned.overrun().await;
+    unknown.unknown("charge").await;
+    let seen = parked.unknown("charge").await;
+    written(store.tend(&Seen::of(&seen), &Tended::Parked { ask_in: LONG }).await);
+    parked.time_passes(parked.found().await.now).await;
+    store.due(Duration::ZERO, None, 1).await.expect("a page");
+    let mut waits = Vec::new();
+    for case in [&abandoned, &unknown, &parked] {
+        let found = case.found().await;
+        waits.push(found.now.duration_since(found.record.created_at).expect("time has passed"));
+    }
+    let told = store.oldest().await.expect("an answer");
+    assert!(waits[0] <= told.abandoned, "{waits:?} {told:?}");
+    assert!(waits[1] <= told.unknown && waits[2] <= told.parked, "{waits:?} {told:?}");
+    assert!(waits.iter().all(|waits| !waits.is_zero()), "{waits:?}");
+}
+
 async fn failed_with_a_call(case: &Case<'_>, retry_in: Duration) {
     let (owner, _) = case.claim(LONG).await;
     case.step(&owner, case.announce("charge")).await;

@@ -41,6 +41,26 @@ pub async fn a_beat_tells_of_each_claim_in_order(store: &dyn Store) {
     let Status::Completed(_) = done.record().await.status else { panic!("a beat brought an answer back to life") };
 }
 
+/// Who is asked only whether it owns its record gets the same answers, and no lease.
+pub async fn a_look_at_owners_renews_nothing(store: &dyn Store) {
+    let [mine, lost, done, never] = [Case::new(store), Case::new(store), Case::new(store), Case::new(store)];
+    let owner = mine.overrun().await;
+    let late = lost.overrun().await;
+    let taker = lost.take_over().await;
+    let ended = done.ended(completed()).await;
+    let nobody = Ownership { scope: never.scope.clone(), ..owner.clone() };
+    let other = Ownership { owner: OwnerToken::random(), ..owner.clone() };
+    let before = [mine.record().await, lost.record().await];
+    let mut pulse = store.pulse().expect("a pulse");
+    let asked = vec![late, owner.clone(), ended, taker, nobody, other, owner];
+    let (tell, told) = futures_channel::oneshot::channel();
+    std::thread::spawn(move || tell.send((pulse.owns(&asked), pulse.owns(&[]))));
+    let (owns, none) = told.await.expect("it did not panic");
+    assert_eq!(owns.expect("an answer"), [false, true, false, true, false, false, true]);
+    assert_eq!(none.expect("an answer"), [false; 0]);
+    assert_eq!([mine.record().await, lost.record().await], before);
+}
+
 /// As many as there are.
 pub async fn a_beat_renews_many_claims(store: &dyn Store) {
     let tenant = fresh_tenant();

@@ -226,15 +226,17 @@ pub async fn a_parked_record_is_resolved(store: &dyn Store) {
         for parked in [parked_unknown(store).await, parked_failure(store).await] {
             let (case, before) = parked;
             let status = end.status();
-            let verdict = Verdicted::Ended { closed: vec![applied("charge", "by hand")], end: end.clone() };
+            let closed = vec![applied("charge", "by hand")];
+            let verdict = Verdicted::Ended { closed, resource: Some(resource()), end: end.clone() };
             let audit = an_audit(&case.scope);
-            assert_eq!(store.audited(&case.scope).await.expect("the audit"), []);
+            assert_eq!(case.audited().await, []);
             written(store.resolve(&Seen::of(&before), &verdict, &audit).await);
             let record = case.record().await;
             assert_eq!((record.status.name(), record.fence), (status, before.fence.next()));
             assert_eq!((record.revision, record.is_parked()), (before.revision.next(), false));
             assert_eq!(record.calls[0].state, CallState::Applied(b"by hand".to_vec()));
-            assert_eq!(store.audited(&case.scope).await.expect("the audit"), [audit]);
+            assert_eq!(record.resource, Some(resource()));
+            assert_eq!(case.audited().await, [audit]);
         }
     }
 }
@@ -253,7 +255,7 @@ pub async fn a_parked_record_is_asked_about_at_once(store: &dyn Store) {
 /// Only a parked record, only as it was seen; a refusal leaves no row in the audit.
 pub async fn only_a_parked_record_is_resolved(store: &dyn Store) {
     let (case, parked) = parked_unknown(store).await;
-    let verdict = || Verdicted::Ended { closed: vec![applied("charge", "late")], end: completed() };
+    let verdict = || Verdicted::Ended { closed: vec![applied("charge", "late")], resource: None, end: completed() };
     let right = Seen::of(&parked);
     for seen in [
         Seen { fence: right.fence.next(), ..right.clone() },
@@ -264,7 +266,7 @@ pub async fn only_a_parked_record_is_resolved(store: &dyn Store) {
         let resolved = store.resolve(&seen, &verdict(), &an_audit(&case.scope)).await;
         assert_eq!(changed(resolved), Some(parked.clone()));
     }
-    assert_eq!(store.audited(&case.scope).await.expect("the audit"), []);
+    assert_eq!(case.audited().await, []);
     let mut others = vec![Case::new(store)];
     others[0].claim(LONG).await;
     for end in ends() {
@@ -278,7 +280,7 @@ pub async fn only_a_parked_record_is_resolved(store: &dyn Store) {
             let resolved = store.resolve(&Seen::of(&before), &verdict, &an_audit(&case.scope)).await;
             assert_eq!(changed(resolved), Some(before.clone()));
         }
-        assert_eq!(store.audited(&case.scope).await.expect("the audit"), []);
+        assert_eq!(case.audited().await, []);
     }
     let nobody = Seen { scope: Case::new(store).scope, ..Seen::of(&parked) };
     let audit = an_audit(&nobody.scope);
@@ -287,7 +289,8 @@ pub async fn only_a_parked_record_is_resolved(store: &dyn Store) {
 
 /// A worker that asks while a person resolves writes nothing any more.
 pub async fn after_a_verdict_the_worker_writes_nothing(store: &dyn Store) {
-    for verdict in [Verdicted::AskAgain, Verdicted::Ended { closed: Vec::new(), end: completed() }] {
+    let ended = Verdicted::Ended { closed: Vec::new(), resource: None, end: completed() };
+    for verdict in [Verdicted::AskAgain, ended] {
         let (case, _) = parked_unknown(store).await;
         let worker = case.take_to_ask().await;
         let seen = Seen::of(&case.record().await);

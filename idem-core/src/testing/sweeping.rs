@@ -146,7 +146,7 @@ pub async fn a_tombstone_stays_unless_purging_it_is_chosen(store: &dyn Store) {
     assert_eq!(tombstone.hash, super::hash(1));
 
     gone(&withdrawn, true).await;
-    assert_eq!(store.learned(&withdrawn.scope).await.expect("the evidence"), []);
+    assert_eq!(withdrawn.learned().await, []);
     assert_eq!(store.learn(&evidence).await.expect("nothing learned"), None);
     let (owner, _) = withdrawn.claim(LONG).await;
     withdrawn.step(&owner, withdrawn.announce("charge")).await;

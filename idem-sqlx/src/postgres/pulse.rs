@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 
 use crate::error::{Error, Trouble};
 use crate::postgres::options::PgOptions;
-use crate::postgres::session::{Session, number, token};
+use crate::postgres::session::{Bound, Session, number, token};
 use crate::postgres::sql;
 use crate::postgres::write::micros;
 
@@ -30,37 +30,46 @@ impl PgPulse {
 
 impl Pulse for PgPulse {
     fn beat(&mut self, live: &[(Ownership, Duration)]) -> Result<Vec<bool>, StoreError> {
+        let owners: Vec<_> = live.iter().map(|(owner, _)| owner).collect();
+        let leases: Vec<_> = live.iter().map(|(_, lease)| micros(*lease)).collect();
+        self.send(|| Ok(about(sql::BEAT, &owners)?.bind(leases)))
+    }
+
+    fn owns(&mut self, owners: &[Ownership]) -> Result<Vec<bool>, StoreError> {
+        let owners: Vec<_> = owners.iter().collect();
+        self.send(|| about(sql::OWNS, &owners))
+    }
+}
+
+impl PgPulse {
+    /// Sends a statement that says of each owner whether it owns its record.
+    fn send<'q>(&mut self, query: impl FnOnce() -> Result<Bound<'q>, Trouble>) -> Result<Vec<bool>, StoreError> {
         let Self { runtime, options, connection } = self;
-        let beat = runtime.block_on(async {
+        let sent: Result<_, Trouble> = runtime.block_on(async {
             let open = match connection {
                 Some(open) => open,
                 None => connection.insert(options.session().connect().await.map_err(Error::of_postgres)?),
             };
-            renew(open, options, live).await
+            let rows = Session::of(open, options).rows(query()?).await?;
+            rows.iter().map(|row| row.try_get(0).map_err(|_| Trouble::Row("owns"))).collect()
         });
-        if beat.is_err() {
+        if sent.is_err() {
             *connection = None;
         }
-        Ok(beat?)
+        Ok(sent?)
     }
 }
 
-async fn renew(
-    connection: &mut PgConnection,
-    options: &PgOptions,
-    live: &[(Ownership, Duration)],
-) -> Result<Vec<bool>, Trouble> {
-    let mut fences = Vec::with_capacity(live.len());
-    for (owner, _) in live {
+/// $1 to $5: what each owner must show.
+fn about<'q>(sql: &'static str, owners: &[&'q Ownership]) -> Result<Bound<'q>, Trouble> {
+    let mut fences = Vec::with_capacity(owners.len());
+    for owner in owners {
         fences.push(number(owner.fence.get())?);
     }
-    let query = sqlx::query(sql::BEAT)
-        .bind(live.iter().map(|(owner, _)| owner.scope.tenant().as_str()).collect::<Vec<_>>())
-        .bind(live.iter().map(|(owner, _)| owner.scope.operation()).collect::<Vec<_>>())
-        .bind(live.iter().map(|(owner, _)| owner.scope.key().as_str()).collect::<Vec<_>>())
+    Ok(sqlx::query(sql)
+        .bind(owners.iter().map(|owner| owner.scope.tenant().as_str()).collect::<Vec<_>>())
+        .bind(owners.iter().map(|owner| owner.scope.operation()).collect::<Vec<_>>())
+        .bind(owners.iter().map(|owner| owner.scope.key().as_str()).collect::<Vec<_>>())
         .bind(fences)
-        .bind(live.iter().map(|(owner, _)| token(owner.owner.as_bytes())).collect::<Vec<_>>())
-        .bind(live.iter().map(|(_, lease)| micros(*lease)).collect::<Vec<_>>());
-    let rows = Session::of(connection, options).rows(query).await?;
-    rows.iter().map(|row| row.try_get(0).map_err(|_| Trouble::Row("owns"))).collect()
+        .bind(owners.iter().map(|owner| token(owner.owner.as_bytes())).collect::<Vec<_>>()))
 }

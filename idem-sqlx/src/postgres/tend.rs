@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use idem_core::store::{AuditEntry, Evidence, Found, Mark, SweepOrder, Swept};
+use idem_core::store::{AuditEntry, Dated, Evidence, Found, Mark, Oldest, SweepOrder, Swept};
 use idem_core::{Record, Scope};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -62,6 +62,19 @@ pub(super) async fn unsettled(
     }
 }
 
+/// How long those have waited that wait longest.
+pub(super) async fn oldest(session: &mut Session<'_>) -> Result<Oldest, Trouble> {
+    let rows = session.rows(sqlx::query(sql::OLDEST)).await?;
+    let row = rows.first().ok_or(Trouble::Row("abandoned"))?;
+    let waited = |name| {
+        let micros: Option<i64> = column(row, name)?;
+        Ok::<_, Trouble>(Duration::from_micros(
+            micros.and_then(|micros| u64::try_from(micros).ok()).unwrap_or_default(),
+        ))
+    };
+    Ok(Oldest { abandoned: waited("abandoned")?, unknown: waited("unknown")?, parked: waited("parked")? })
+}
+
 /// Walks a part of the sweeper's line; whether there is more of it.
 async fn walk(session: &mut Session<'_>, grace: Duration) -> Result<bool, Trouble> {
     let rows = session.rows(sqlx::query(sql::ADOPT).bind(micros(grace)).bind(WALK)).await?;
@@ -97,7 +110,7 @@ pub(super) async fn learn(session: &mut Session<'_>, evidence: &Evidence) -> Res
     rows.first().map(|row| row::scope(row, TICK)).transpose()
 }
 
-pub(super) async fn learned(session: &mut Session<'_>, scope: &Scope) -> Result<Vec<Evidence>, Trouble> {
+pub(super) async fn learned(session: &mut Session<'_>, scope: &Scope) -> Result<Vec<Dated<Evidence>>, Trouble> {
     let rows = session.rows(scoped(sql::LEARNED, scope)).await?;
     rows.iter().map(|row| row::evidence(row, TICK)).collect()
 }
@@ -199,7 +212,7 @@ pub(super) async fn audit(session: &mut Session<'_>, entry: &AuditEntry) -> Resu
     Ok(())
 }
 
-pub(super) async fn audited(session: &mut Session<'_>, scope: &Scope) -> Result<Vec<AuditEntry>, Trouble> {
+pub(super) async fn audited(session: &mut Session<'_>, scope: &Scope) -> Result<Vec<Dated<AuditEntry>>, Trouble> {
     let rows = session.rows(scoped(sql::AUDITED, scope)).await?;
     rows.iter().map(|row| row::audit(row, TICK)).collect()
 }

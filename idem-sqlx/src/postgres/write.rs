@@ -187,7 +187,7 @@ pub(super) async fn resolve(
 ) -> Result<Guarded, Trouble> {
     let ask_again = End::Unknown { ask_in: Duration::ZERO };
     let ending = match verdict {
-        Verdicted::Ended { closed, end } => Ending::of(end, closed),
+        Verdicted::Ended { closed, resource, end } => Ending { resource: resource.as_ref(), ..Ending::of(end, closed) },
         Verdicted::AskAgain => Ending::of(&ask_again, &[]),
     };
     let query = scoped(sql::RESOLVE, &what.scope)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use idem_core::Scope;
-use idem_core::store::AuditEntry;
+use idem_core::store::{AuditEntry, Dated};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Executor, Row, Sqlite, SqliteConnection};
 
@@ -84,7 +84,7 @@ pub(super) async fn audit(tx: &mut SqliteConnection, entry: &AuditEntry) -> Resu
 pub(super) async fn audited<'c>(
     from: impl Executor<'c, Database = Sqlite>,
     scope: &Scope,
-) -> Result<Vec<AuditEntry>, Trouble> {
+) -> Result<Vec<Dated<AuditEntry>>, Trouble> {
     scoped(AUDITED, scope).fetch_all(from).await?.iter().map(|row| row::audit(row, TICK)).collect()
 }
 
@@ -116,7 +116,7 @@ INSERT INTO idempotency_audit (tenant_id, operation_name, idempotency_key, actio
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
 const AUDITED: &str = "
-SELECT tenant_id, operation_name, idempotency_key, action, actor, reason FROM idempotency_audit
+SELECT tenant_id, operation_name, idempotency_key, action, actor, reason, acted_at AS at FROM idempotency_audit
 WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3 ORDER BY audit_id";
 
 /// Every statement, for the test of their plans.

@@ -32,18 +32,31 @@ impl SqlitePulse {
 
 impl Pulse for SqlitePulse {
     fn beat(&mut self, live: &[(Ownership, Duration)]) -> Result<Vec<bool>, StoreError> {
+        self.connected(async |open| renew(open, live).await)
+    }
+
+    fn owns(&mut self, owners: &[Ownership]) -> Result<Vec<bool>, StoreError> {
+        self.connected(async |open| owns(open, owners).await)
+    }
+}
+
+impl SqlitePulse {
+    fn connected(
+        &mut self,
+        send: impl AsyncFnOnce(&mut SqliteConnection) -> Result<Vec<bool>, Trouble>,
+    ) -> Result<Vec<bool>, StoreError> {
         let Self { runtime, options, file, connection } = self;
-        let beat = runtime.block_on(async {
+        let sent = runtime.block_on(async {
             let open = match connection {
                 Some(open) => open,
                 None => connection.insert(options.writing(file).connect().await?),
             };
-            renew(open, live).await
+            send(open).await
         });
-        if beat.is_err() {
+        if sent.is_err() {
             *connection = None;
         }
-        Ok(beat?)
+        Ok(sent?)
     }
 }
 
@@ -63,16 +76,35 @@ async fn renew(connection: &mut SqliteConnection, live: &[(Ownership, Duration)]
     let asked = serde_json::to_string(&asked).unwrap_or_default();
     let rows = sqlx::query(RENEW).bind(asked).bind(TICK.count(now)).fetch_all(&mut *tx).await?;
     tx.commit().await?;
-    let mut renewed = HashSet::new();
+    are_among(&rows, live.iter().map(|(owner, _)| owner))
+}
+
+async fn owns(connection: &mut SqliteConnection, owners: &[Ownership]) -> Result<Vec<bool>, Trouble> {
+    let asked: Vec<_> = owners
+        .iter()
+        .map(|owner| {
+            let (scope, token) = (&owner.scope, hex(owner.owner.as_bytes()));
+            (scope.tenant().as_str(), scope.operation(), scope.key().as_str(), owner.fence.get(), token)
+        })
+        .collect();
+    // Texts and numbers only: they always serialise.
+    let asked = serde_json::to_string(&asked).unwrap_or_default();
+    let rows = sqlx::query(OWNS).bind(asked).fetch_all(connection).await?;
+    are_among(&rows, owners.iter())
+}
+
+/// Which owners the rows name.
+fn are_among<'o>(rows: &[SqliteRow], owners: impl Iterator<Item = &'o Ownership>) -> Result<Vec<bool>, Trouble> {
+    let mut named = HashSet::new();
     for row in rows {
-        renewed.insert(identity(&row).map_err(|_| Trouble::Row("owner_token"))?);
+        named.insert(identity(row).map_err(|_| Trouble::Row("owner_token"))?);
     }
-    let asked = live.iter().map(|(owner, _)| {
+    let asked = owners.map(|owner| {
         let scope = &owner.scope;
         let key = (scope.tenant().as_str().into(), scope.operation().into(), scope.key().as_str().into());
         (key, owner.fence.get().cast_signed(), owner.owner.as_bytes().to_vec())
     });
-    Ok(asked.map(|identity| renewed.contains(&identity)).collect())
+    Ok(asked.map(|identity| named.contains(&identity)).collect())
 }
 
 /// Key, fence and token: what an owner shows.
@@ -93,3 +125,10 @@ FROM json_each(?1) AS live
 WHERE tenant_id = live.value ->> 0 AND operation_name = live.value ->> 1 AND idempotency_key = live.value ->> 2
     AND fence = live.value ->> 3 AND hex(owner_token) = live.value ->> 4 AND status = 'in_progress'
 RETURNING tenant_id, operation_name, idempotency_key, fence, owner_token";
+
+pub(super) const OWNS: &str = "
+SELECT tenant_id, operation_name, idempotency_key, fence, owner_token
+FROM json_each(?1) AS live
+CROSS JOIN idempotency_requests
+    ON tenant_id = live.value ->> 0 AND operation_name = live.value ->> 1 AND idempotency_key = live.value ->> 2
+    AND fence = live.value ->> 3 AND hex(owner_token) = live.value ->> 4 AND status = 'in_progress'";

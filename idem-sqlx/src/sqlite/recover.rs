@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use idem_core::store::{
-    Answered, AnsweredEnd, AuditEntry, Evidence, Fenced, Found, Guarded, Mark, Seen, TakeOver, Tended, Verdicted,
+    Answered, AnsweredEnd, AuditEntry, Dated, Evidence, Fenced, Found, Guarded, Mark, Oldest, Seen, TakeOver, Tended,
+    Verdicted,
 };
 use idem_core::{Ownership, Record, Scope};
-use sqlx::{Executor, Sqlite, SqliteConnection};
+use sqlx::{Executor, Row, Sqlite, SqliteConnection};
 
 use crate::error::Trouble;
 use crate::row::{self, Place, state_columns};
@@ -74,7 +75,9 @@ pub(super) async fn resolve(
     let now = now();
     let query = |sql| scoped(sql, &what.scope).bind(TICK.count(now));
     let resolved = match verdict {
-        Verdicted::Ended { end, .. } => seen(ended(query(RESOLVE), end, now), what)?,
+        Verdicted::Ended { end, resource: made, .. } => {
+            resource(seen(ended(query(RESOLVE), end, now), what)?, made.as_ref())
+        }
         Verdicted::AskAgain => seen(query(ASK_AGAIN), what)?,
     };
     let rows = seen_owner(resolved, what).execute(&mut *tx).await?.rows_affected();
@@ -111,7 +114,7 @@ pub(super) async fn learn(tx: &mut SqliteConnection, evidence: &Evidence) -> Res
 pub(super) async fn learned<'c>(
     from: impl Executor<'c, Database = Sqlite>,
     scope: &Scope,
-) -> Result<Vec<Evidence>, Trouble> {
+) -> Result<Vec<Dated<Evidence>>, Trouble> {
     scoped(LEARNED, scope).fetch_all(from).await?.iter().map(|row| row::evidence(row, TICK)).collect()
 }
 
@@ -134,6 +137,18 @@ pub(super) async fn unsettled(
     limit: u32,
 ) -> Result<Vec<Found>, Trouble> {
     page(reader, (i64::MAX, i64::MAX), after.map(|mark| Place::at(mark, TICK)), limit).await
+}
+
+/// How long those have waited that wait longest.
+pub(super) async fn oldest(reader: &mut SqliteConnection) -> Result<Oldest, Trouble> {
+    let now = now();
+    let row = sqlx::query(OLDEST).bind(i64::MIN).bind(TICK.count(now)).fetch_one(reader).await?;
+    let waited = |column: &'static str| {
+        let since: Option<i64> = row.try_get(column).map_err(|_| Trouble::Row(column))?;
+        let since = since.map(|since| TICK.instant(since).ok_or(Trouble::Row(column))).transpose()?;
+        Ok::<_, Trouble>(since.map_or(Duration::ZERO, |since| now.duration_since(since).unwrap_or_default()))
+    };
+    Ok(Oldest { abandoned: waited("abandoned")?, unknown: waited("unknown")?, parked: waited("parked")? })
 }
 
 /// Records that are due, with their calls, in one statement: the unknown ones until the first of two moments, the others
@@ -225,7 +240,7 @@ WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
 
 /// The fence moves: a worker that asks right now writes nothing.
 const RESOLVE: &str = write_end!(
-    ", fence = fence + 1",
+    ", fence = fence + 1, resource_type = coalesce(?20, resource_type), resource_id = coalesce(?21, resource_id)",
     " AND fence = ?14 AND revision = ?15 AND request_hash = ?16 AND hash_form = ?17 AND hash_version = ?18
     AND status = ?19 AND owner_token = ?20 AND status IN ('failed_retryable', 'unknown_requires_recovery') AND parked_at IS NOT NULL"
 );
@@ -253,7 +268,7 @@ WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
     AND status = 'unknown_requires_recovery' AND next_attempt_at > ?4";
 
 const LEARNED: &str = "
-SELECT downstream_key, source, state, outcome FROM idempotency_evidence
+SELECT downstream_key, source, state, outcome, received_at AS at FROM idempotency_evidence
 WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
 ORDER BY evidence_id";
 
@@ -279,6 +294,13 @@ LEFT JOIN idempotency_calls c ON r.first_call_at IS NOT NULL AND c.tenant_id = r
 ORDER BY r.due_at, r.tenant_id, r.operation_name, r.idempotency_key, c.call_id"
 );
 
+/// ?1: before all instants, so that the index on `due_at` is walked. ?2: now.
+const OLDEST: &str = "
+SELECT min(created_at) FILTER (WHERE status = 'in_progress' AND due_at <= ?2) AS abandoned,
+    min(created_at) FILTER (WHERE status = 'unknown_requires_recovery' AND parked_at IS NULL) AS unknown,
+    min(created_at) FILTER (WHERE parked_at IS NOT NULL) AS parked
+FROM idempotency_requests WHERE due_at > ?1";
+
 /// Every statement, for the test of their plans.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
@@ -295,8 +317,9 @@ pub(super) const STATEMENTS: &[&str] = &[
     MAKE_DUE,
     LEARNED,
     DUE,
+    OLDEST,
 ];
 
 /// Which index finds which.
 #[cfg(test)]
-pub(super) const INDEXED: &[(&str, &str)] = &[(DUE, "idempotency_requests_due")];
+pub(super) const INDEXED: &[(&str, &str)] = &[(DUE, "idempotency_requests_due"), (OLDEST, "idempotency_requests_due")];

@@ -316,7 +316,13 @@ mod tests {
         let file = directory.path().join("idem.db");
         let mut connection = schema::connect(&SqliteOptions::new(&file), &file, true).await.unwrap();
         schema::migrate(&mut connection).await.unwrap();
-        let elsewhere = [recover::STATEMENTS, sweep::STATEMENTS, keep::STATEMENTS, outbox::STATEMENTS, &[pulse::RENEW]];
+        let elsewhere = [
+            recover::STATEMENTS,
+            sweep::STATEMENTS,
+            keep::STATEMENTS,
+            outbox::STATEMENTS,
+            &[pulse::RENEW, pulse::OWNS],
+        ];
         let elsewhere = elsewhere.concat();
         for statement in STATEMENTS.iter().chain(&elsewhere) {
             let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));

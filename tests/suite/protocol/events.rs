@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use idem_core::events::{AnswerKind, CallFate, Event, How, MetricsObserver, Observer, RecoveryStep};
-use idem_core::store::Swept;
+use idem_core::store::{Oldest, Swept};
 use idem_core::{
     CallClass, CallError, Engine, Failure, Fate, IdempotencyKey, IdempotentCommand, MemoryStore, Outcome, Reply,
     StatusName, Tenant,
@@ -28,6 +28,8 @@ pub(super) struct Heard(Arc<Mutex<Vec<String>>>);
 impl Observer for Heard {
     fn observe(&self, event: &Event<'_>) {
         let words = match event {
+            // They come with the time of the day, not with a request.
+            Event::Oldest(_) | Event::WorkerSeen { .. } | Event::NoWorker { .. } => return,
             Event::Claimed { how, attempt, .. } => format!("claimed {how:?} {attempt}"),
             Event::Answered { kind, .. } => format!("answered {kind}"),
             Event::Ended { status, .. } => format!("ended {status}"),
@@ -44,6 +46,10 @@ impl Observer for Heard {
 }
 
 impl Heard {
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
     pub(super) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
@@ -172,11 +178,13 @@ pub(super) fn one_of_each() -> Vec<Event<'static>> {
         Event::Called { operation, call, fate: CallFate::Applied, took: age },
         Event::StoreFailed { code: "DATABASE_BUSY" },
         Event::Recovered { operation, step: RecoveryStep::Stranded },
+        Event::Contradicted { operation, call, stands: CallFate::Rejected, told: CallFate::Applied },
         Event::Parked { operation, age },
         Event::Swept(Swept { bodies: 1, expired: 2, purged: 3 }),
-        Event::Oldest { status: StatusName::InProgress, age },
-        Event::Oldest { status: StatusName::Unknown, age },
+        Event::Oldest(Oldest { abandoned: age, unknown: age, parked: age }),
+        Event::WorkerSeen { silence: age },
         Event::NoWorker { silence: age },
+        Event::WorkerBroke { round: "recovery" },
     ]
 }
 

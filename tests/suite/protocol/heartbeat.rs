@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use idem_core::events::MetricsObserver;
+use idem_core::events::{Event, MetricsObserver, Observer};
 use idem_core::{
     Answer, Begin, CallClass, CallError, Engine, Fate, IdempotentCommand, MemoryStore, Outcome, Reply, Rules, Store,
     Tenant,
@@ -140,6 +140,65 @@ async fn the_heartbeat_of_a_hung_handler_ends_with_one_alert() {
     events.retain(|event| event != "answered in_progress");
     assert_eq!(events, ["claimed TakeOver 2", "ended completed"]);
     assert!(matches!(engine.conduct(hung, |_| async { Ok(Reply::status(200)) }, |_| ()).await, Outcome::Second(_)));
+}
+
+/// It hangs for longer than `max_run` and waits for the word that somebody else has its record: it gets it once there is
+/// somebody, and not before.
+#[tokio::test]
+async fn work_that_was_given_up_is_told_when_somebody_has_taken_over() {
+    let engine = engine(Rules { max_run: Duration::from_millis(300), ..short() });
+    let (tenant, key) = (Tenant::new("t").unwrap(), "k".parse().unwrap());
+    let Begin::Run(hung) = engine.begin(&tenant, &key, &Slow { id: 1 }).await.unwrap() else { panic!("a first claim") };
+    let mut rival = engine.begin(&tenant, &key, &Slow { id: 1 }).await.unwrap();
+    while let Begin::Decided(answer) = rival {
+        assert!(matches!(answer, Answer::InProgress { .. }), "{answer:?}");
+        assert!(!hung.is_lost(), "nobody has it");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        rival = engine.begin(&tenant, &key, &Slow { id: 1 }).await.unwrap();
+    }
+    tokio::time::timeout(Duration::from_secs(20), hung.lost()).await.expect("it is told");
+}
+
+/// A beat that panics is one that failed.
+#[tokio::test]
+async fn a_beat_that_panics_costs_no_claim() {
+    let store = FaultyStore::over(MemoryStore::new());
+    store.plan(Request::Beat, Fails::Panics);
+    let engine = beating(store.clone());
+    let owner = run(&engine, tokio::time::sleep(2 * LEASE));
+    let rival = async {
+        tokio::time::sleep(LEASE + LEASE / 3).await;
+        run(&engine, async { panic!("a rival ran beside a live owner") }).await
+    };
+    let (owner, rival) = tokio::join!(owner, rival);
+    assert!(matches!(owner, Outcome::Done { .. }), "{owner:?}");
+    assert!(matches!(rival, Outcome::Second(Answer::InProgress { .. })), "{rival:?}");
+    assert_eq!(store.planned(), 0, "no beat panicked");
+}
+
+/// Who is told that one handler hangs panics; the thread goes on with the others.
+#[tokio::test]
+async fn an_observer_that_panics_does_not_end_the_heartbeat() {
+    struct Broken;
+    impl Observer for Broken {
+        fn observe(&self, event: &Event<'_>) {
+            assert!(!matches!(event, Event::Hung { .. }), "on purpose");
+        }
+    }
+    let hangs = Rules { max_run: Duration::from_millis(300), ..short() };
+    let engine = Engine::builder(MemoryStore::new()).rules(short()).operation::<Patient>(hangs).observer(Broken);
+    let engine = engine.build().unwrap();
+    let (tenant, key) = (Tenant::new("t").unwrap(), "hangs".parse().unwrap());
+    let hung = engine.begin(&tenant, &key, &Patient { id: 1 }).await.unwrap();
+    let owner = run(&engine, tokio::time::sleep(Duration::from_millis(1500)));
+    let rival = async {
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        run(&engine, async { panic!("a rival ran beside a live owner") }).await
+    };
+    let (owner, rival) = tokio::join!(owner, rival);
+    assert!(matches!(owner, Outcome::Done { .. }), "{owner:?}");
+    assert!(matches!(rival, Outcome::Second(Answer::InProgress { .. })), "{rival:?}");
+    drop(hung);
 }
 
 /// Work that was dropped half-way is not renewed: its lease runs out.

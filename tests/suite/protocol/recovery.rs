@@ -1,6 +1,7 @@
 //! Records that no client comes back for, over the memory store on a clock that stands still unless somebody waits.
 
 mod asking;
+mod working;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,11 +12,13 @@ use idem_core::decide::Finding;
 use idem_core::store::Evidence;
 use idem_core::{
     Answer, Begin, CallClass, CallError, CallRecord, CallState, Claim, Engine, Failure, Fate, IdempotencyKey,
-    IdempotentCommand, MemoryStore, MemoryTx, Outcome, Reconciler, Record, Reply, Scope, Settled, Status, StatusName,
-    Tenant, Transient,
+    IdempotentCommand, MemoryStore, MemoryTx, Outcome, Reconciler, Record, Reply, ResourceRef, Scope, Settled, Status,
+    StatusName, Tenant, Transient,
 };
 
+use crate::protocol::events::Heard;
 use crate::support::clock::TokioClock;
+use crate::support::faulty::FaultyStore;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -34,14 +37,24 @@ struct Provider {
     settled: Arc<Mutex<Vec<String>>>,
     resumes: bool,
     hangs: bool,
-    /// It cannot settle: by an error, or by a panic.
-    breaks: Option<bool>,
+    slow: bool,
+    breaks: Option<Breaks>,
+    makes: Option<ResourceRef>,
+}
+
+/// How it cannot settle.
+#[derive(Debug, Clone, Copy)]
+enum Breaks {
+    Fails,
+    Panics,
+    Hangs,
 }
 
 impl Provider {
     fn new() -> Self {
         let says = Arc::new(Mutex::new(Ok(Finding::StillUnknown)));
-        Self { says, asked: Arc::default(), settled: Arc::default(), resumes: false, hangs: false, breaks: None }
+        let (asked, settled) = (Arc::default(), Arc::default());
+        Self { says, asked, settled, resumes: false, hangs: false, slow: false, breaks: None, makes: None }
     }
 
     fn says(&self, finding: Finding) {
@@ -56,6 +69,9 @@ impl Reconciler<MemoryTx> for Provider {
         if self.hangs {
             std::future::pending::<()>().await;
         }
+        if self.slow {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
         self.says.lock().unwrap().clone().map_err(Transient::new)
     }
 
@@ -66,33 +82,42 @@ impl Reconciler<MemoryTx> for Provider {
         call: &CallRecord,
     ) -> Result<Settled, Box<dyn std::error::Error + Send + Sync>> {
         match self.breaks {
-            Some(true) => panic!("on purpose"),
-            Some(false) => return Err("no such column".into()),
+            Some(Breaks::Panics) => panic!("on purpose"),
+            Some(Breaks::Fails) => return Err("no such column".into()),
+            Some(Breaks::Hangs) => std::future::pending().await,
             None => {}
         }
         self.settled.lock().unwrap().push(call.name.clone());
         if self.resumes {
             return Ok(Settled::Resume);
         }
-        match call.outcome::<u32>() {
-            Some(receipt) => Ok(Settled::Reply(Reply::status(201).body(receipt?.to_string()))),
-            None => Ok(Settled::Reply(call.refusal().unwrap())),
-        }
+        let reply = match call.outcome::<u32>() {
+            Some(receipt) => Reply::status(201).body(receipt?.to_string()),
+            None => call.refusal().unwrap(),
+        };
+        Ok(match &self.makes {
+            Some(resource) => Settled::Made(reply, resource.clone()),
+            None => Settled::Reply(reply),
+        })
     }
 }
 
 struct Bench {
     memory: MemoryStore,
+    store: FaultyStore,
     engine: Engine,
     provider: Provider,
+    heard: Heard,
 }
 
 /// `charge` dedupes and can be asked, `mail` dedupes and cannot, `book` can only be asked, `text` neither.
 fn bench(provider: Provider) -> Bench {
     let clock = Arc::new(TokioClock::new());
     let memory = MemoryStore::with_clock(clock.clone());
-    let engine = Engine::builder(memory.clone())
+    let (store, heard) = (FaultyStore::over(memory.clone()), Heard::default());
+    let engine = Engine::builder(store.clone())
         .clock(clock)
+        .observer(heard.clone())
         .call::<Pay>("charge", CallClass::Dedupes { retention: 24 * HOUR })
         .call::<Pay>("mail", CallClass::Dedupes { retention: 24 * HOUR })
         .call::<Pay>("book", CallClass::QueryOnly { quiescence: HOUR })
@@ -101,12 +126,16 @@ fn bench(provider: Provider) -> Bench {
         .reconciler::<Pay, _, _>("book", memory.clone(), provider.clone())
         .build()
         .unwrap();
-    Bench { memory, engine, provider }
+    Bench { memory, store, engine, provider, heard }
 }
 
 impl Bench {
     async fn claim(&self) -> Claim {
-        match self.engine.begin(&tenant(), &key(), &Pay { cents: 5 }).await.unwrap() {
+        self.claim_of(&key()).await
+    }
+
+    async fn claim_of(&self, key: &IdempotencyKey) -> Claim {
+        match self.engine.begin(&tenant(), key, &Pay { cents: 5 }).await.unwrap() {
             Begin::Run(claim) => claim,
             Begin::Decided(answer) => panic!("{answer:?}"),
         }
@@ -118,6 +147,20 @@ impl Bench {
         for call in calls {
             let _announced = claim.open(call).await.unwrap();
         }
+    }
+
+    /// As many processes that announced a call that can only be asked about, and died; their questions are due.
+    async fn abandon_many(&self, number: u32) {
+        for number in 0..number {
+            let claim = self.claim_of(&format!("order-{number}").parse().unwrap()).await;
+            let _announced = claim.open("book").await.unwrap();
+        }
+        tokio::time::sleep(10 * MINUTE).await;
+        while self.engine.recover_once(1).await.unwrap().more {}
+    }
+
+    fn heard(&self, word: &str) -> usize {
+        self.heard.all().iter().filter(|heard| heard.contains(word)).count()
     }
 
     async fn recover_for(&self, span: Duration) {
@@ -165,9 +208,9 @@ async fn the_provider_said_yes_and_the_process_died() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconciler_that_cannot_settle_or_panics_calls_a_person_in_the_end() {
-    for panics in [false, true] {
-        let bench = bench(Provider { breaks: Some(panics), ..Provider::new() });
+async fn a_reconciler_that_cannot_settle_panics_or_hangs_calls_a_person_in_the_end() {
+    for breaks in [Breaks::Fails, Breaks::Panics, Breaks::Hangs] {
+        let bench = bench(Provider { breaks: Some(breaks), ..Provider::new() });
         bench.provider.says(Finding::applied(&7).unwrap());
         bench.abandon(&["book"]).await;
         bench.recover_for(HOUR).await;
@@ -176,6 +219,17 @@ async fn a_reconciler_that_cannot_settle_or_panics_calls_a_person_in_the_end() {
         assert_eq!(bench.state(), (StatusName::Unknown, true));
         assert!(bench.provider.asked.load(Ordering::Relaxed) < 1000, "later each time");
     }
+}
+
+/// The record did not come to say it; later requests get the resource, where no answer is kept.
+#[tokio::test(start_paused = true)]
+async fn who_settles_says_what_the_command_made() {
+    let made = ResourceRef { kind: "payment".to_owned(), id: "pay_7".to_owned() };
+    let bench = bench(Provider { makes: Some(made.clone()), ..Provider::new() });
+    bench.provider.says(Finding::applied(&7).unwrap());
+    bench.abandon(&["book"]).await;
+    bench.recover_for(10 * MINUTE).await;
+    assert_eq!((bench.state().0, bench.record().resource), (StatusName::Completed, Some(made)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,6 +263,7 @@ async fn a_provider_that_cannot_be_asked_is_asked_again_and_then_a_person_is_cal
     assert_eq!(bench.state(), (StatusName::Unknown, false));
     bench.recover_for(10 * HOUR).await;
     assert_eq!(bench.state(), (StatusName::Unknown, true));
+    assert_eq!(bench.heard("Parked"), 1, "once, though it is asked about every hour");
     let before = bench.provider.asked.load(Ordering::Relaxed);
     bench.provider.says(Finding::applied(&7).unwrap());
     bench.recover_for(2 * HOUR).await;

@@ -1,6 +1,6 @@
 //! What the log says of requests, and what it does not.
 
-use idem_core::events::{Observer, TracingObserver};
+use idem_core::events::{Event, Observer, TracingObserver};
 use idem_core::{CallClass, CallError, Claim, Engine, Fate, IdempotentCommand, MemoryStore, Outcome, Reply, Tenant};
 
 use crate::protocol::events::one_of_each;
@@ -112,11 +112,11 @@ fn every_event_is_a_line_of_its_own_and_alerts_are_errors() {
         TracingObserver.observe(&event);
         let lines = log.text().lines().count() - before;
         // What comes every few seconds is for whoever asks for it: this log takes no details.
-        let is_detail = matches!(event, idem_core::events::Event::Swept(_) | idem_core::events::Event::Oldest { .. });
+        let is_detail = matches!(event, Event::Swept(_) | Event::Oldest(_) | Event::WorkerSeen { .. });
         assert_eq!(lines, usize::from(!is_detail), "{event:?}");
     }
     let log = log.text();
-    for alert in ["not stored", "hung", "store failed", "parked", "no worker"] {
+    for alert in ["not stored", "hung", "store failed", "contradicted", "parked", "no worker", "worker broke"] {
         line(&log, alert, &["ERROR", "idempotency"]);
     }
 }

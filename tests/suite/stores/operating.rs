@@ -1,14 +1,19 @@
 //! What a person does about parked records, on every store.
 
+mod verdicts;
+
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use idem_core::events::{Event, Observer};
 use idem_core::operator::{Inspection, Resolution, ResolveError};
-use idem_core::store::{Claiming, Evidence, Seen, Tended};
+use idem_core::store::{Claiming, Evidence, Oldest, Seen, Tended};
 use idem_core::{
     Answer, CallClass, CallError, CallState, Claim, DownstreamKey, Engine, Failure, Fate, IdempotencyKey,
-    IdempotentCommand, Outcome, Reply, Scope, StatusName, Tenant,
+    IdempotentCommand, Outcome, Reply, Rules, Scope, StatusName, Tenant,
 };
 
+pub(super) use self::verdicts::*;
 use crate::support::faulty::FaultyStore;
 
 /// Runs everything that a person does on one kind of store.
@@ -24,6 +29,12 @@ macro_rules! operating {
             a_verdict_without_a_name_and_a_reason_is_refused
             a_record_asked_about_again_is_parked_again_where_nobody_can_be_asked
             of_many_records_each_gets_its_own_result
+            a_verdict_is_not_written_once_the_record_has_changed
+            a_verdict_on_many_closes_no_other_call_by_implication
+            a_verdict_against_evidence_is_refused_unless_it_is_said_by_name
+            evidence_that_comes_while_a_person_decides_is_told_of
+            a_verdict_says_what_the_command_made
+            ages_go_back_to_nothing_when_nothing_waits
             all_that_is_known_of_a_record_is_shown
         );
     };
@@ -46,6 +57,8 @@ struct Pay {
     cents: u64,
 }
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 #[derive(Debug, thiserror::Error)]
 #[error("the answer was lost")]
 struct AnswerLost;
@@ -60,16 +73,39 @@ impl CallError for AnswerLost {
 pub(super) struct Desk {
     store: FaultyStore,
     engine: Engine,
+    told: Told,
+}
+
+/// Contradictions and ages, as an observer hears of them.
+#[derive(Clone, Default)]
+struct Told {
+    contradicted: Arc<Mutex<Vec<String>>>,
+    oldest: Arc<Mutex<Oldest>>,
+}
+
+impl Observer for Told {
+    fn observe(&self, event: &Event<'_>) {
+        match event {
+            Event::Contradicted { call, stands, told, .. } => {
+                self.contradicted.lock().unwrap().push(format!("{call} {stands:?} {told:?}"));
+            }
+            Event::Oldest(oldest) => *self.oldest.lock().unwrap() = *oldest,
+            _ => {}
+        }
+    }
 }
 
 impl Desk {
     pub(super) fn new(store: FaultyStore) -> Self {
+        let told = Told::default();
         let engine = Engine::builder(store.clone())
+            .observer(told.clone())
+            .rules(Rules { lease: Duration::from_millis(20), backoff: MINUTE, grace: MINUTE, ..Rules::default() })
             .call::<Pay>("charge", CallClass::Neither)
             .call::<Pay>("mail", CallClass::Neither)
             .build()
             .unwrap();
-        Self { store, engine }
+        Self { store, engine, told }
     }
 
     async fn run<W, F>(&self, key: &str, work: W) -> Outcome
@@ -94,6 +130,13 @@ impl Desk {
         let record = self.store.look(&scope).await.unwrap().unwrap().record;
         self.store.tend(&Seen::of(&record), &Tended::Parked { ask_in: Duration::ZERO }).await.unwrap();
         scope
+    }
+
+    /// What a provider's webhook says of a call.
+    async fn learn(&self, scope: &Scope, call: &str, state: CallState) {
+        let record = self.inspect(scope).await.record;
+        let key = record.calls.iter().find(|known| known.name == call).unwrap().key.clone();
+        assert!(self.engine.evidence(&Evidence { key, source: "webhook".to_owned(), state }).await.unwrap());
     }
 
     async fn inspect(&self, scope: &Scope) -> Inspection {
@@ -144,8 +187,10 @@ pub(super) async fn a_payment_that_was_made_is_completed_by_hand(desk: Desk) {
     let states: Vec<_> = seen.record.calls.iter().map(|call| (call.name.as_str(), &call.state)).collect();
     assert_eq!(states, [("charge", &CallState::Applied(b"null".to_vec())), ("mail", &CallState::Withdrawn)]);
     let [row] = &seen.audit[..] else { panic!("{:?}", seen.audit) };
+    let row = &row.what;
     let row = (row.action.as_str(), row.actor.as_str(), row.reason.as_str());
-    assert_eq!(row, ("resolve: completed 201, mail never happened", "ada", "on the statement of 3 May"));
+    let action = "resolve: completed 201, mail never happened; by implication: charge applied";
+    assert_eq!(row, (action, "ada", "on the statement of 3 May"));
 }
 
 pub(super) async fn a_payment_that_was_refused_is_ended_by_hand(desk: Desk) {
@@ -240,7 +285,7 @@ pub(super) async fn a_record_asked_about_again_is_parked_again_where_nobody_can_
     desk.engine.ask_again(&scope, "ada", "perhaps they know by now").await.unwrap();
     let seen = desk.inspect(&scope).await;
     assert_eq!((seen.record.status.name(), seen.record.is_parked()), (StatusName::Unknown, false));
-    assert_eq!(seen.audit[0].action, "ask again");
+    assert_eq!(seen.audit[0].what.action, "ask again");
     assert_eq!(desk.engine.recover_once(10).await.unwrap().parked, 1);
     assert!(desk.inspect(&scope).await.record.is_parked());
 }
@@ -250,8 +295,8 @@ pub(super) async fn of_many_records_each_gets_its_own_result(desk: Desk) {
     let again = desk.engine.ask_again_all(scopes[..2].to_vec(), "ada", "the provider is back").await;
     let codes: Vec<_> = again.iter().map(|(of, result)| (of, result.as_ref().map_err(ResolveError::code))).collect();
     assert_eq!(codes, [(&scopes[0], Ok(&())), (&scopes[1], Err("RESOLVE_NO_RECORD"))]);
-    let verdict = Resolution::completed(Reply::status(201));
-    let resolved = desk.engine.resolve_all(scopes.clone(), &verdict, "ada", "all of 3 May went through").await;
+    let verdict = Resolution::completed(Reply::status(201)).applied("mail", &()).unwrap();
+    let resolved = desk.engine.resolve_all(&scopes, "charge", &verdict, "ada", "all of 3 May went through").await;
     let codes: Vec<_> = resolved.iter().map(|(of, result)| (of, result.as_ref().map_err(ResolveError::code))).collect();
     // The first is not parked any more, a worker is at it.
     let expected = [Err("RESOLVE_NOT_PARKED"), Err("RESOLVE_NO_RECORD"), Ok(&())];
@@ -267,7 +312,9 @@ pub(super) async fn all_that_is_known_of_a_record_is_shown(desk: Desk) {
     assert!(desk.engine.evidence(&told).await.unwrap());
     desk.engine.ask_again(&scope, "ada", "there is a webhook").await.unwrap();
     let seen = desk.inspect(&scope).await;
-    assert_eq!(seen.evidence, [told]);
+    assert_eq!(seen.evidence[0].what, told);
+    assert!(seen.record.created_at <= seen.evidence[0].at && seen.evidence[0].at <= seen.audit[0].at);
+    assert!(seen.audit[0].at <= seen.now);
     assert_eq!(seen.audit.len(), 1);
     assert!(seen.record.calls.iter().all(|call| call.is_open() && call.key.as_str().starts_with(&call.name)));
     assert!(seen.now >= seen.record.created_at);

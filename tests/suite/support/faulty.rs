@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use idem_core::store::{
-    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim, Owning,
-    Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
+    Answered, AuditEntry, Claimed, Claiming, Dated, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim,
+    Oldest, Owning, Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended,
+    Verdicted,
 };
 use idem_core::{Ownership, Record, Scope};
 use tokio::sync::Semaphore;
@@ -24,6 +25,10 @@ pub(crate) enum Request {
     Step,
     Finish,
     Beat,
+    Due,
+    Learn,
+    Resolve,
+    Sweep,
 }
 
 /// How it fails.
@@ -33,6 +38,8 @@ pub(crate) enum Fails {
     Before,
     /// It is done, and its answer does not arrive.
     After,
+    /// It panics.
+    Panics,
 }
 
 /// The store; clones share their faults.
@@ -146,6 +153,7 @@ impl FaultyStore {
         match self.fault(request) {
             Some(Fails::Before) => Err(gone()),
             Some(Fails::After) => run.await.and(Err(gone())),
+            Some(Fails::Panics) => panic!("on purpose"),
             None => run.await,
         }
     }
@@ -166,8 +174,13 @@ impl Pulse for FaultyPulse {
         match self.store.fault(Request::Beat) {
             Some(Fails::Before) => Err(gone()),
             Some(Fails::After) => self.inner.beat(live).and(Err(gone())),
+            Some(Fails::Panics) => panic!("on purpose"),
             None => self.inner.beat(live),
         }
+    }
+
+    fn owns(&mut self, owners: &[Ownership]) -> Result<Vec<bool>, StoreError> {
+        self.inner.owns(owners)
     }
 }
 
@@ -219,12 +232,15 @@ impl Store for FaultyStore {
 #[async_trait]
 impl Recovering for FaultyStore {
     async fn due(&self, grace: Duration, after: Option<&Record>, limit: u32) -> Result<Vec<Found>, StoreError> {
-        self.travel().await;
-        self.inner.due(grace, after, limit).await
+        self.meet(Request::Due, self.inner.due(grace, after, limit)).await
     }
 
     async fn unsettled(&self, after: Option<&Mark>, limit: u32) -> Result<Vec<Found>, StoreError> {
         self.inner.unsettled(after, limit).await
+    }
+
+    async fn oldest(&self) -> Result<Oldest, StoreError> {
+        self.inner.oldest().await
     }
 
     async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
@@ -238,14 +254,14 @@ impl Recovering for FaultyStore {
     }
 
     async fn resolve(&self, seen: &Seen, verdict: &Verdicted, audit: &AuditEntry) -> Result<Guarded, StoreError> {
-        self.inner.resolve(seen, verdict, audit).await
+        self.meet(Request::Resolve, self.inner.resolve(seen, verdict, audit)).await
     }
 
     async fn learn(&self, evidence: &Evidence) -> Result<Option<Scope>, StoreError> {
-        self.inner.learn(evidence).await
+        self.meet(Request::Learn, self.inner.learn(evidence)).await
     }
 
-    async fn learned(&self, scope: &Scope) -> Result<Vec<Evidence>, StoreError> {
+    async fn learned(&self, scope: &Scope) -> Result<Vec<Dated<Evidence>>, StoreError> {
         self.travel().await;
         self.inner.learned(scope).await
     }
@@ -254,7 +270,7 @@ impl Recovering for FaultyStore {
 #[async_trait]
 impl Sweeping for FaultyStore {
     async fn sweep(&self, order: SweepOrder) -> Result<Swept, StoreError> {
-        self.inner.sweep(order).await
+        self.meet(Request::Sweep, self.inner.sweep(order)).await
     }
 }
 
@@ -289,7 +305,7 @@ impl Keeping for FaultyStore {
         self.inner.audit(entry).await
     }
 
-    async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn audited(&self, scope: &Scope) -> Result<Vec<Dated<AuditEntry>>, StoreError> {
         self.inner.audited(scope).await
     }
 }

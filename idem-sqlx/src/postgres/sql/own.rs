@@ -70,6 +70,18 @@ pub(in crate::postgres) const END_WITH_MORE: &str = concat!(
     " AS now FROM ended"
 );
 
+/// Whether each of `live` owns its record.
+macro_rules! owns {
+    () => {
+        "SELECT EXISTS (
+    SELECT FROM idem.idempotency_requests r
+    WHERE r.tenant_id = live.tenant_id AND r.operation_name = live.operation_name
+        AND r.idempotency_key = live.idempotency_key AND r.fence = live.fence AND r.owner_token = live.owner_token
+        AND r.status = 'in_progress') AS owns
+FROM live ORDER BY live.number"
+    };
+}
+
 /// All live claims in one statement. A row that its owner's own transaction has locked is not waited for: nobody can
 /// take it over meanwhile.
 pub(in crate::postgres) const BEAT: &str = concat!(
@@ -90,10 +102,16 @@ pub(in crate::postgres) const BEAT: &str = concat!(
         revision = r.revision + 1
     FROM locked WHERE r.ctid = locked.row
 )
-SELECT EXISTS (
-    SELECT FROM idem.idempotency_requests r
-    WHERE r.tenant_id = live.tenant_id AND r.operation_name = live.operation_name
-        AND r.idempotency_key = live.idempotency_key AND r.fence = live.fence AND r.owner_token = live.owner_token
-        AND r.status = 'in_progress') AS owns
-FROM live ORDER BY live.number"
+",
+    owns!()
+);
+
+/// The same without renewing any.
+pub(in crate::postgres) const OWNS: &str = concat!(
+    "WITH live AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::uuid[])
+        WITH ORDINALITY AS live (tenant_id, operation_name, idempotency_key, fence, owner_token, number)
+)
+",
+    owns!()
 );

@@ -126,6 +126,21 @@ JOIN idem.idempotency_requests r USING (tenant_id, operation_name, idempotency_k
 ORDER BY coalesce(r.due_at, r.locked_until), r.tenant_id, r.operation_name, r.idempotency_key, c.call_id"
 );
 
+/// How long those have waited that wait longest, along the index on `due_at`.
+pub(in crate::postgres) const OLDEST: &str = concat!(
+    "SELECT ",
+    micros!(
+        "(clock_timestamp() - min(created_at) FILTER (WHERE status = 'in_progress' AND due_at <= clock_timestamp()))"
+    ),
+    " AS abandoned, ",
+    micros!(
+        "(clock_timestamp() - min(created_at) FILTER (WHERE status = 'unknown_requires_recovery' AND parked_at IS NULL))"
+    ),
+    " AS unknown, ",
+    micros!("(clock_timestamp() - min(created_at) FILTER (WHERE parked_at IS NOT NULL))"),
+    " AS parked FROM idem.idempotency_requests WHERE due_at IS NOT NULL"
+);
+
 /// Keeps what was learned, and makes an unknown record due at once. Gives the record's key.
 pub(in crate::postgres) const LEARN: &str = "
 WITH known AS (
@@ -146,9 +161,12 @@ WITH known AS (
 )
 SELECT tenant_id, operation_name, idempotency_key FROM known";
 
-pub(in crate::postgres) const LEARNED: &str = "
-SELECT downstream_key, source, state, outcome FROM idem.idempotency_evidence
-WHERE tenant_id = $1 AND operation_name = $2 AND idempotency_key = $3 ORDER BY evidence_id";
+pub(in crate::postgres) const LEARNED: &str = concat!(
+    "SELECT downstream_key, source, state, outcome, ",
+    micros!("received_at"),
+    " AS at FROM idem.idempotency_evidence
+WHERE tenant_id = $1 AND operation_name = $2 AND idempotency_key = $3 ORDER BY evidence_id"
+);
 
 pub(in crate::postgres) const CONTRACTS: &str =
     "SELECT contract FROM idem.idempotency_contracts WHERE operation_name = $1 AND version = $2 ORDER BY number";
@@ -174,9 +192,12 @@ pub(in crate::postgres) const AUDIT: &str = "
 INSERT INTO idem.idempotency_audit (acted_at, tenant_id, operation_name, idempotency_key, actor, action, reason)
 VALUES (clock_timestamp(), $1, $2, $3, $4, $5, $6)";
 
-pub(in crate::postgres) const AUDITED: &str = "
-SELECT tenant_id, operation_name, idempotency_key, action, actor, reason FROM idem.idempotency_audit
-WHERE tenant_id = $1 AND operation_name = $2 AND idempotency_key = $3 ORDER BY audit_id";
+pub(in crate::postgres) const AUDITED: &str = concat!(
+    "SELECT tenant_id, operation_name, idempotency_key, action, actor, reason, ",
+    micros!("acted_at"),
+    " AS at FROM idem.idempotency_audit
+WHERE tenant_id = $1 AND operation_name = $2 AND idempotency_key = $3 ORDER BY audit_id"
+);
 
 pub(in crate::postgres) const SIGN: &str = "
 INSERT INTO idem.idempotency_progress (name, at) VALUES ('worker', clock_timestamp())

@@ -55,6 +55,7 @@ impl<R: Rows> Desk<R> {
     async fn of(replay: Replay, fails: bool) -> Self {
         let (rows, failed) = (Arc::new(R::fresh().await), Arc::<AtomicBool>::default());
         let witness = Witness { rows: Arc::clone(&rows), fails: fails.into(), failed: Arc::clone(&failed) };
+        // Half of it is enough to settle, also on a busy machine.
         let ask_lease = Duration::from_secs(2);
         let engine = Engine::builder(rows.store().clone())
             .rules(Rules {

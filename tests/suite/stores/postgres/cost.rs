@@ -101,12 +101,15 @@ async fn everything(store: &PgStore, key: &str) {
     let owner = Ownership { fence: owner.fence.next(), owner: next.owner, ..owner };
     let mut pulse = store.pulse().unwrap();
     let live = vec![(owner.clone(), LONG)];
-    std::thread::spawn(move || pulse.beat(&live).unwrap()).join().unwrap();
+    let owners = [owner.clone()];
+    let beat = move || (pulse.beat(&live).unwrap(), pulse.owns(&owners).unwrap());
+    assert_eq!(std::thread::spawn(beat).join().unwrap(), (vec![true], vec![true]));
     store.finish(&owner, &finish(End::Unknown { ask_in: LONG })).await.unwrap();
     let evidence = Evidence { key: name, source: "webhook".into(), state: CallState::Withdrawn };
     assert!(store.learn(&evidence).await.unwrap().is_some());
     store.learned(&claim.scope).await.unwrap();
     assert_eq!(store.due(Duration::ZERO, None, 1000).await.unwrap().len(), 1);
+    assert!(!store.oldest().await.unwrap().unknown.is_zero());
     let next = take().await;
     store.take_to_ask(&next).await.unwrap();
     let owner = Ownership { fence: owner.fence.next(), owner: next.owner, ..owner };
@@ -123,7 +126,8 @@ async fn everything(store: &PgStore, key: &str) {
     let at_once = Keep { window: Duration::ZERO, body: Duration::ZERO, metadata: Duration::ZERO };
     let response = StoredResponse { status: 201, headers: Vec::new(), body: Some(vec![b'x'; 4096]) };
     let end = End::Completed { response, keep: at_once };
-    let resolved = store.resolve(&seen().await, &Verdicted::Ended { closed, end }, &audit).await.unwrap();
+    let resolved =
+        store.resolve(&seen().await, &Verdicted::Ended { closed, resource: None, end }, &audit).await.unwrap();
     assert!(matches!(resolved, Guarded::Written { .. }));
     assert_eq!(store.audited(&claim.scope).await.unwrap().len(), 1);
     store.audit(&audit).await.unwrap();
