@@ -20,8 +20,11 @@ struct Found {
     steps: usize,
     took: Duration,
     reached: u64,
-    broken: Vec<(&'static str, Vec<(World, Option<Action>)>)>,
+    broken: Vec<(&'static str, Way)>,
 }
+
+/// The states on the way to a broken promise, each with what happened in it.
+type Way = Vec<(World, Option<Action>)>;
 
 fn explore(config: Config, until: HasDiscoveries) -> Found {
     let explored = Explored::new(config);
@@ -39,9 +42,9 @@ fn explore(config: Config, until: HasDiscoveries) -> Found {
 }
 
 /// The way to a broken promise, a step a line.
-fn told(path: &[(World, Option<Action>)]) -> String {
+fn told(way: &[(World, Option<Action>)]) -> String {
     let mut text = String::new();
-    for (world, action) in path {
+    for (world, action) in way {
         let row = world.row.as_ref().map(|row| {
             let calls: Vec<_> = row.calls.iter().map(|call| &call.state).collect();
             (row.status.name(), row.fence, row.owner.as_bytes()[0], row.revision, calls)
@@ -49,7 +52,7 @@ fn told(path: &[(World, Option<Action>)]) -> String {
         // Writing to a String does not fail.
         let _ = writeln!(text, "  at {} {row:?}, then {action:?}", world.now);
     }
-    if let Some((world, _)) = path.last() {
+    if let Some((world, _)) = way.last() {
         let _ = writeln!(text, "  {:?} {:?} {:?}", world.told, world.providers, world.clients);
     }
     text

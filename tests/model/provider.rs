@@ -25,9 +25,6 @@ impl Rig {
             Some(before) if before.command != call.command => None,
             Some(before) => Some(if before.rejected { rejected() } else { applied() }),
             None => {
-                if known.is_some_and(|_| kind.dedupes()) {
-                    self.reach(Reached::Forgotten);
-                }
                 *known = Some(Known { command: call.command, at: now, rejected: declined });
                 if declined {
                     Some(rejected())
@@ -75,6 +72,7 @@ impl Rig {
         let known = world.providers[call].known.iter().rev().flatten().next();
         match known {
             Some(known) if kind != Kind::Answers && self.is_forgotten(known.at, world.now) => {
+                self.reach(Reached::Forgotten);
                 crate::world::Said::NotApplied
             }
             // Another command's call under this key is no answer.

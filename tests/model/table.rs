@@ -26,7 +26,7 @@ pub(crate) fn configurations() -> Vec<Row> {
         (Config { declines: true, until: 4, faults: 1, ..Config::new("may decline", &[DedupesAndAnswers, Answers]) },
             &[R::SettledRefusal, R::Replay]),
         (Config { retention: 3, faults: 1, until: 5, ..Config::new("forgets, can be asked", &[DedupesAndAnswers]) },
-            &[R::TakeOver, R::Ask]),
+            &[R::TakeOver, R::Ask, R::Forgotten]),
         (Config { retention: 3, faults: 1, until: 5, ..Config::new("forgets, cannot be asked", &[Dedupes]) },
             &[R::TakeOver, R::Park]),
         (Config { sweeps: true, window: 1, metadata: 1, clients: &[(0, 2)], faults: 1, until: 5, ..Config::new("expiry and use again", &[Answers]) },

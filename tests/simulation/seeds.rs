@@ -12,7 +12,7 @@ fn number(name: &str) -> Option<u64> {
 
 /// Past the test harness, which keeps what a test prints for itself.
 fn say(text: &str) {
-    writeln!(std::io::stderr(), "{text}").unwrap();
+    writeln!(std::io::stderr(), "{text}").expect("standard error is open");
 }
 
 fn must_keep(seed: u64, report: &Report) {
