@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use idem_core::store::{
-    Answered, AuditEntry, Claimed, Claiming, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim, Owning,
-    Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended, Verdicted,
+    Answered, AuditEntry, Claimed, Claiming, Dated, Evidence, Fenced, Finish, Found, Guarded, Keeping, Mark, NewClaim,
+    Oldest, Owning, Pulse, Recovering, Seen, Step, Store, StoreError, SweepOrder, Sweeping, Swept, TakeOver, Tended,
+    Verdicted,
 };
 use idem_core::{MemoryStore, Ownership, Record, Scope};
 
@@ -98,6 +99,10 @@ impl Recovering for FaultyStore {
         self.inner.unsettled(after, limit).await
     }
 
+    async fn oldest(&self) -> Result<Oldest, StoreError> {
+        self.inner.oldest().await
+    }
+
     async fn take_to_ask(&self, take: &TakeOver) -> Result<Guarded, StoreError> {
         self.meet("take_to_ask", self.inner.take_to_ask(take)).await
     }
@@ -114,7 +119,7 @@ impl Recovering for FaultyStore {
         self.meet("learn", self.inner.learn(evidence)).await
     }
 
-    async fn learned(&self, scope: &Scope) -> Result<Vec<Evidence>, StoreError> {
+    async fn learned(&self, scope: &Scope) -> Result<Vec<Dated<Evidence>>, StoreError> {
         self.meet("learned", self.inner.learned(scope)).await
     }
 }
@@ -156,7 +161,7 @@ impl Keeping for FaultyStore {
         self.inner.audit(entry).await
     }
 
-    async fn audited(&self, scope: &Scope) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn audited(&self, scope: &Scope) -> Result<Vec<Dated<AuditEntry>>, StoreError> {
         self.inner.audited(scope).await
     }
 }
