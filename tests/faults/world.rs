@@ -23,9 +23,10 @@ impl World {
 
 pub(crate) const KINDS: [Kind; 3] = [Kind::Dedupes, Kind::QueryOnly, Kind::Neither];
 
-/// How often each trial is run: once, or as often as `IDEM_ROUNDS` says.
+/// How often each trial is run: as often as `IDEM_ROUNDS` says; else once, and ten times with `IDEM_SOAK`.
 pub(crate) fn rounds() -> u32 {
-    std::env::var("IDEM_ROUNDS").ok().map_or(1, |rounds| rounds.parse().unwrap())
+    let usual = if std::env::var_os("IDEM_SOAK").is_some() { 10 } else { 1 };
+    std::env::var("IDEM_ROUNDS").ok().map_or(usual, |rounds| rounds.parse().unwrap())
 }
 
 /// A trial's chance. It tells its seed, which `IDEM_SEED` gives back to it.
