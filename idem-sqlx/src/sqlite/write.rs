@@ -311,7 +311,8 @@ mod tests {
         let file = directory.path().join("idem.db");
         let mut connection = schema::connect(&SqliteOptions::new(&file), &file, true).await.unwrap();
         schema::migrate(&mut connection).await.unwrap();
-        let elsewhere = [recover::STATEMENTS, sweep::STATEMENTS, keep::STATEMENTS, outbox::STATEMENTS, &[pulse::RENEW]];
+        let elsewhere =
+            [recover::STATEMENTS, sweep::STATEMENTS, keep::STATEMENTS, outbox::sql::STATEMENTS, &[pulse::RENEW]];
         let elsewhere = elsewhere.concat();
         for statement in STATEMENTS.iter().chain(&elsewhere) {
             let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
@@ -324,7 +325,7 @@ mod tests {
                 assert!(!plan.contains("SCAN") || walked || plan == "SCAN CONSTANT ROW", "{plan}: {statement}");
             }
         }
-        for (statement, index) in recover::INDEXED.iter().chain(sweep::INDEXED).chain(outbox::INDEXED) {
+        for (statement, index) in recover::INDEXED.iter().chain(sweep::INDEXED).chain(outbox::sql::INDEXED) {
             let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
             let plans = sqlx::query(explain).fetch_all(&mut connection).await.unwrap();
             let found = plans.iter().any(|row| row.get::<String, _>("detail").contains(&format!("INDEX {index} (")));
