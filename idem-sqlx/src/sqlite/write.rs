@@ -320,7 +320,7 @@ mod tests {
             recover::STATEMENTS,
             sweep::STATEMENTS,
             keep::STATEMENTS,
-            outbox::STATEMENTS,
+            outbox::sql::STATEMENTS,
             &[pulse::RENEW, pulse::OWNS],
         ];
         let elsewhere = elsewhere.concat();
@@ -335,7 +335,7 @@ mod tests {
                 assert!(!plan.contains("SCAN") || walked || plan == "SCAN CONSTANT ROW", "{plan}: {statement}");
             }
         }
-        for (statement, index) in recover::INDEXED.iter().chain(sweep::INDEXED).chain(outbox::INDEXED) {
+        for (statement, index) in recover::INDEXED.iter().chain(sweep::INDEXED).chain(outbox::sql::INDEXED) {
             let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
             let plans = sqlx::query(explain).fetch_all(&mut connection).await.unwrap();
             let found = plans.iter().any(|row| row.get::<String, _>("detail").contains(&format!("INDEX {index} (")));
