@@ -29,8 +29,9 @@ fn from_manifest() -> Option<String> {
 
 /// The path that a manifest gives to idem-core, if it is not idem-core's own name. idem-axum brings idem-core along.
 pub(crate) fn renamed(manifest: &str, workspace: &str) -> Option<String> {
-    let own: Vec<_> = dependencies(manifest, |table| !table.starts_with("workspace.")).collect();
-    let shared: Vec<_> = dependencies(workspace, |table| table.starts_with("workspace.")).collect();
+    let (manifest, workspace) = (an_entry_a_line(manifest), an_entry_a_line(workspace));
+    let own: Vec<_> = dependencies(&manifest, |table| !table.starts_with("workspace.")).collect();
+    let shared: Vec<_> = dependencies(&workspace, |table| table.starts_with("workspace.")).collect();
     let package = |dependency: &Dependency<'_>| {
         let inherited = shared.iter().find(|shared| shared.name == dependency.name).and_then(|shared| shared.package);
         dependency.package.or(inherited).unwrap_or(dependency.name).to_owned()
@@ -41,6 +42,33 @@ pub(crate) fn renamed(manifest: &str, workspace: &str) -> Option<String> {
         None => format!("{}::idem_core", name_of("idem-axum")?.replace('-', "_")),
     };
     (path != OWN_NAME).then_some(path)
+}
+
+/// The text with no comment, and with each value on one line, however its brackets were spread.
+fn an_entry_a_line(manifest: &str) -> String {
+    let mut text = String::with_capacity(manifest.len());
+    let (mut open, mut quote, mut is_comment) = (0_u32, None, false);
+    for character in manifest.chars() {
+        match (character, quote) {
+            ('\n', _) => {
+                (quote, is_comment) = (None, false);
+                text.push(if open == 0 { '\n' } else { ' ' });
+                continue;
+            }
+            _ if is_comment => continue,
+            ('#', None) => {
+                is_comment = true;
+                continue;
+            }
+            ('"' | '\'', None) => quote = Some(character),
+            (_, Some(opened)) if opened == character => quote = None,
+            ('[' | '{', None) => open += 1,
+            (']' | '}', None) => open = open.saturating_sub(1),
+            _ => {}
+        }
+        text.push(character);
+    }
+    text
 }
 
 struct Dependency<'t> {
@@ -64,13 +92,22 @@ fn dependencies(manifest: &str, wanted: fn(&str) -> bool) -> impl Iterator<Item 
         if let Some(name) = name.strip_prefix('.') {
             // `[dependencies.name]`: the header alone names it, and `package` says what it is.
             let is_package = key.trim() == "package";
+            let name = bare(name);
             return (line.starts_with('[') || is_package).then(|| Dependency { name, package: quoted(value) });
         }
         let is_entry = name.is_empty() && !line.starts_with(['[', '#']) && !value.is_empty() && !kind.ends_with('_');
-        let name = key.trim().trim_end_matches(".workspace").trim_matches('"');
+        if let Some(name) = key.trim().strip_suffix(".package") {
+            return is_entry.then(|| Dependency { name: bare(name), package: quoted(value) });
+        }
+        let name = bare(key.trim().trim_end_matches(".workspace"));
         let package = value.split_once("package").and_then(|(_, rest)| quoted(rest.trim_start().strip_prefix('=')?));
         is_entry.then_some(Dependency { name, package })
     })
+}
+
+/// A key without its quotes.
+fn bare(key: &str) -> &str {
+    key.trim_matches(['"', '\''])
 }
 
 /// The first string of a value.

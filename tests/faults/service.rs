@@ -56,7 +56,7 @@ impl<H: Home> Service<H> {
             Kind::Neither => CallClass::Neither,
         };
         let brisk = Duration::from_millis(50);
-        let rules = Rules { lease: LEASE, grace: Duration::ZERO, backoff: brisk, ..Rules::default() };
+        let rules = Rules { lease: LEASE, grace: Duration::from_millis(1), backoff: brisk, ..Rules::default() };
         let mut engine = Engine::builder(home.store().clone()).rules(rules).call::<Pay>("charge", class);
         if world.kind != Kind::Neither {
             let asks = Asks(Arc::clone(&provider));

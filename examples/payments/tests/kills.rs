@@ -21,7 +21,7 @@ const KILLS: usize = 20;
 
 /// Starts the service, and waits until it listens.
 fn start(address: SocketAddr, folder: &Path, provider: &str) -> std::io::Result<Child> {
-    let quick = ["--lease=300", "--grace=0", "--look-every=200", "--backoff=50", "--quiescence=100"];
+    let quick = ["--lease=300", "--grace=1", "--look-every=200", "--backoff=50", "--quiescence=100"];
     Command::new(env!("CARGO_BIN_EXE_payments"))
         .arg(format!("--listen={address}"))
         .arg("--data=.")

@@ -14,6 +14,7 @@ use super::{Canonical, Sink};
     message = "`{D}` cannot be the default of `{Self}` (attributes: `{A}`)",
     label = "does not take this default",
     note = "text takes a string literal, a number or `bool` its own literal, what is empty `[]`, any other type a value of its own",
+    note = "defaults are named as the types they are: `numeric<_>` is a number such as `default = 1`, `empty_list` is `default = []`, `&str` a string",
     note = "a `Decimal` takes a default together with `decimal(scale = N)`: `#[idem(decimal(scale = 2), default = \"0.00\")]`"
 )]
 pub trait AcceptsDefault<D: ?Sized, A = super::none>: Canonical<A> {

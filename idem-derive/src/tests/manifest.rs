@@ -16,6 +16,12 @@ fn a_renamed_dependency_is_found_by_its_new_name() {
         ("[dev-dependencies]\nour-idem = { path = \"..\", package = \"idem-core\" }", Some("our_idem")),
         ("[target.'cfg(unix)'.dependencies]\nidem = { package = \"idem-core\" }", Some("idem")),
         ("[dependencies.idem]\nversion = \"0.1\"\npackage = \"idem-core\"", Some("idem")),
+        ("[dependencies.\"idem\"]\nversion = \"0.1\"\npackage = \"idem-core\"", Some("idem")),
+        ("[dependencies]\nidem.version = \"0.1\"\nidem.package = \"idem-core\"", Some("idem")),
+        (
+            "[dependencies]\nidem = { version = \"0.1\", features = [\n  \"float\", # it's ours\n], package = \"idem-core\" }\nserde = \"1\"",
+            Some("idem"),
+        ),
         ("[dependencies.idem-core]\nversion = \"0.1\"", None),
         ("[package]\nname = \"idem-core\"\n[dependencies]\nidem = \"3\"", None),
         ("[dependencies]\n# idem = { package = \"idem-core\" }", None),

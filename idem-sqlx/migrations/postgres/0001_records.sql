@@ -36,9 +36,8 @@ CREATE TABLE idem.idempotency_requests (
     idempotency_key         text        NOT NULL COLLATE "C" CHECK (idempotency_key <> ''),
     status                  text        NOT NULL COLLATE "C" CHECK (status IN (
         'in_progress', 'completed', 'failed_replayable', 'failed_retryable', 'unknown_requires_recovery', 'expired')),
-    -- What the first command meant, by the rules it was written with. NULL hash_key_id: a plain SHA-256.
+    -- What the first command meant, by the rules it was written with.
     request_hash            bytea       NOT NULL CHECK (octet_length(request_hash) = 32),
-    hash_key_id             text        COLLATE "C",
 
     -- The answer, byte by byte; bytea, since a JSON type would order keys anew, drop doubled ones and refuse NUL.
     response_headers        bytea,
@@ -49,7 +48,6 @@ CREATE TABLE idem.idempotency_requests (
     checkpoint              text        COLLATE "C",
     checkpoint_version      bigint,
     checkpoint_data         bytea,
-    codec_key_id            text        COLLATE "C",
 
     PRIMARY KEY (tenant_id, operation_name, idempotency_key),
     CHECK (status <> 'in_progress' OR locked_until IS NOT NULL),
@@ -169,7 +167,7 @@ $$;
 
 SELECT idem.make_body_day((clock_timestamp() AT TIME ZONE 'UTC')::date + ahead) FROM generate_series(0, 2) AS ahead;
 
--- What arrived late: an old owner's outcome, a provider's webhook. Only ever added to.
+-- What arrived late: an old owner's outcome, a provider's webhook. Only ever added to, and gone with its record.
 CREATE TABLE idem.idempotency_evidence (
     evidence_id     bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     received_at     timestamptz NOT NULL,

@@ -8,11 +8,10 @@ CREATE TABLE idempotency_requests (
     operation_name          TEXT    NOT NULL CHECK (operation_name <> ''),
     idempotency_key         TEXT    NOT NULL CHECK (idempotency_key <> ''),
 
-    -- What the first command meant, by the rules it was written with. NULL hash_key_id: a plain SHA-256.
+    -- What the first command meant, by the rules it was written with.
     request_hash            BLOB    NOT NULL CHECK (length(request_hash) = 32),
     hash_form               INTEGER NOT NULL CHECK (hash_form > 0),
     hash_version            INTEGER NOT NULL CHECK (hash_version > 0),
-    hash_key_id             TEXT,
 
     status                  TEXT    NOT NULL CHECK (status IN (
         'in_progress', 'completed', 'failed_replayable', 'failed_retryable', 'unknown_requires_recovery', 'expired')),
@@ -42,7 +41,6 @@ CREATE TABLE idempotency_requests (
     -- Since when only a person can help.
     parked_at               INTEGER,
 
-    codec_key_id            TEXT,
     created_at              INTEGER NOT NULL,
     updated_at              INTEGER NOT NULL,
     -- Set with the first announcement; calls are looked for only where it is set.

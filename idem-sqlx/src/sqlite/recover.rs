@@ -242,7 +242,7 @@ WHERE tenant_id = ?1 AND operation_name = ?2 AND idempotency_key = ?3
 const RESOLVE: &str = write_end!(
     ", fence = fence + 1, resource_type = coalesce(?20, resource_type), resource_id = coalesce(?21, resource_id)",
     " AND fence = ?14 AND revision = ?15 AND request_hash = ?16 AND hash_form = ?17 AND hash_version = ?18
-    AND status = ?19 AND owner_token = ?20 AND status IN ('failed_retryable', 'unknown_requires_recovery') AND parked_at IS NOT NULL"
+    AND status = ?19 AND owner_token = ?22 AND status IN ('failed_retryable', 'unknown_requires_recovery') AND parked_at IS NOT NULL"
 );
 
 const ASK_AGAIN: &str = "

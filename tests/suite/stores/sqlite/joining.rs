@@ -1,9 +1,10 @@
 //! Business rows and records in one SQLite file.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{join, join_all};
+use futures_util::future::join_all;
 use idem_core::store::{Claiming, End, Fenced, Finish, Joins, Owning, Step, TxStore};
 use idem_core::{Failure, Fence, Ownership, StatusName};
 use idem_sqlx::{SqliteOptions, SqliteStore};
@@ -128,12 +129,11 @@ async fn claims_wait_for_a_transaction() {
     let mut tx = rows.begin().await;
     rows.insert(&mut tx, "paid").await.unwrap();
     let claim = new_claim("key-1", LONG);
-    let releasing = async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        tx.rollback().await.unwrap();
-    };
-    let (inserted, ()) = join(inserts(&rows.store, &claim), releasing).await;
-    assert!(inserted);
+    let mut inserting = pin!(inserts(&rows.store, &claim));
+    let early = tokio::time::timeout(Duration::from_millis(100), inserting.as_mut()).await;
+    assert!(early.is_err(), "it did not wait");
+    tx.rollback().await.unwrap();
+    assert!(inserting.await);
 }
 
 /// A `begin` that is dropped at any moment leaves its connection outside of a transaction.
