@@ -11,11 +11,13 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use idem_core::StoreError;
 use sqlx::{Database, Transaction};
+use tokio::time::timeout;
 
 use crate::error::Error;
 use crate::outbox::{InvalidEvent, LONGEST_SPAN, OutboxStore, check_name};
@@ -170,9 +172,14 @@ where
     if !DB::is_marked(&mut tx, &consumer.name, event_id).await? {
         return Err(OnceError::MarkLost);
     }
-    tx.commit().await.map_err(|error| OnceError::Unknown(DB::sorted(error)))?;
+    let silent = |_| Err(sqlx::Error::Io(ErrorKind::TimedOut.into()));
+    let committed = timeout(COMMIT, tx.commit()).await.unwrap_or_else(silent);
+    committed.map_err(|error| OnceError::Unknown(DB::sorted(error)))?;
     Ok(Seen::First(made))
 }
+
+/// How long a commit may take, before nobody knows whether it was made.
+const COMMIT: Duration = Duration::from_secs(10);
 
 /// One batch of marks whose time is over; how many. A [`Relay`](crate::outbox::Relay) that runs does it by itself.
 ///

@@ -163,8 +163,10 @@ impl Engine {
             }
             // What was said of an earlier attempt says nothing of this one, whose key is the same.
             (_, Some(reconciler)) => reconciler,
-            (Some(CallState::Withdrawn), None) => return Finding::NotApplied,
-            (Some(CallState::Open | CallState::Rejected(_)) | None, None) => return Finding::StillUnknown,
+            (Some(never @ CallState::Withdrawn), None) if is_of_the_last_attempt(record, never) => {
+                return Finding::NotApplied;
+            }
+            (_, None) => return Finding::StillUnknown,
         };
         // A provider that does not answer must not use up the lease, nor a client's patience.
         let bound = self.clock().sleep(bound);
@@ -213,7 +215,9 @@ impl Engine {
                 return Ok(Came::Settled);
             }
             Ok(Fenced::Refused(_)) => return Ok(Came::Unsettled),
-            Err(NotSettled::Store(error)) => return Err(error),
+            // A transaction that cannot be committed, in this try and in the next one. A commit that did happen refuses what
+            // is written below; a store that is away fails it too.
+            Err(NotSettled::Store(error)) => error.into(),
             Err(NotSettled::Reconciler(error)) => error,
         };
         tracing::error!(operation, call = name, attempts = record.ask_attempts, %error, "a reconciler failed to settle a call");
@@ -252,10 +256,11 @@ impl Engine {
     }
 }
 
-/// Whether it can be said of no attempt but the last. That a call was refused may be said of any of those that made it under
-/// its key, and the next one may have been taken; that it happened is true of the record, whichever attempt it was.
+/// Whether it can be said of no attempt but the last. That a call was refused, or never arrived, may be said of any of those
+/// that made it under its key, and the next one may have been taken; that it happened is true of the record, whichever
+/// attempt it was.
 fn is_of_the_last_attempt(record: &Record, state: &CallState) -> bool {
-    record.attempts == 1 || !matches!(state, CallState::Rejected(_))
+    record.attempts == 1 || matches!(state, CallState::Applied(_))
 }
 
 /// How long a request waits for providers.

@@ -4,7 +4,6 @@
 //! insert then reports its row and is never committed: two owners. Here a caller that goes away leaves its task behind,
 //! which ends what was begun, and nothing but a single statement is ever begun without a proxy.
 
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::error::{Error, Trouble};
 use crate::postgres::options::PgOptions;
-use crate::postgres::session::{NETWORK, Session};
+use crate::postgres::session::{NETWORK, Session, silence};
 
 /// Clones share the connections.
 #[derive(Debug, Clone)]
@@ -54,10 +53,9 @@ impl Desk {
             // The pool tests a connection that comes back, and waits for it as long as TCP does: on a line on which
             // nothing comes any more, for a quarter of an hour.
             .after_release(|connection, _| {
-                Box::pin(async move {
-                    let silent = |_| sqlx::Error::Io(ErrorKind::TimedOut.into());
-                    timeout(NETWORK, connection.ping()).await.map_err(silent)?.map(|()| true)
-                })
+                Box::pin(
+                    async move { timeout(NETWORK, connection.ping()).await.map_err(|_| silence())?.map(|()| true) },
+                )
             })
             .connect_lazy_with(options.connect.clone());
         let pool = pool()

@@ -6,10 +6,11 @@ use idem_core::store::Pulse;
 use idem_core::{Ownership, StoreError};
 use sqlx::{ConnectOptions, PgConnection, Row};
 use tokio::runtime::Runtime;
+use tokio::time::timeout;
 
 use crate::error::{Error, Trouble};
 use crate::postgres::options::PgOptions;
-use crate::postgres::session::{Bound, Session, number, token};
+use crate::postgres::session::{Bound, Session, number, silence, token};
 use crate::postgres::sql;
 use crate::postgres::write::micros;
 
@@ -48,7 +49,12 @@ impl PgPulse {
         let sent: Result<_, Trouble> = runtime.block_on(async {
             let open = match connection {
                 Some(open) => open,
-                None => connection.insert(options.session().connect().await.map_err(Error::of_postgres)?),
+                None => {
+                    // One thread beats for all claims: a server that takes a connection and then says nothing must not
+                    // keep it.
+                    let opened = timeout(options.acquire_timeout, options.session().connect()).await;
+                    connection.insert(opened.unwrap_or_else(|_| Err(silence())).map_err(Error::of_postgres)?)
+                }
             };
             let rows = Session::of(open, options).rows(query()?).await?;
             rows.iter().map(|row| row.try_get(0).map_err(|_| Trouble::Row("owns"))).collect()

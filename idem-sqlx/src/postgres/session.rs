@@ -100,7 +100,12 @@ const SETTINGS: &str = "SELECT set_config('lock_timeout', $1, true), set_config(
 
 /// A server that is not to be heard of any more.
 pub(super) fn silent() -> Error {
-    Error::Failed(sqlx::Error::Io(ErrorKind::TimedOut.into()))
+    Error::Failed(silence())
+}
+
+/// The same, as sqlx would have told it.
+pub(super) fn silence() -> sqlx::Error {
+    sqlx::Error::Io(ErrorKind::TimedOut.into())
 }
 
 /// What a statement may take beyond its time-out at the server.

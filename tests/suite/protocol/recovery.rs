@@ -110,7 +110,8 @@ struct Bench {
     heard: Heard,
 }
 
-/// `charge` dedupes and can be asked, `mail` dedupes and cannot, `book` can only be asked, `text` neither.
+/// `charge` dedupes and can be asked, `mail` dedupes and cannot, `book` can only be asked, `text` neither. `wire` is told of by
+/// webhooks alone, and who settles `astray` writes into another database.
 fn bench(provider: Provider) -> Bench {
     let clock = Arc::new(TokioClock::new());
     let memory = MemoryStore::with_clock(clock.clone());
@@ -122,6 +123,9 @@ fn bench(provider: Provider) -> Bench {
         .call::<Pay>("mail", CallClass::Dedupes { retention: 24 * HOUR })
         .call::<Pay>("book", CallClass::QueryOnly { quiescence: HOUR })
         .call::<Pay>("text", CallClass::Neither)
+        .call::<Pay>("wire", CallClass::QueryOnly { quiescence: HOUR })
+        .call::<Pay>("astray", CallClass::QueryOnly { quiescence: HOUR })
+        .reconciler::<Pay, _, _>("astray", MemoryStore::new(), provider.clone())
         .reconciler::<Pay, _, _>("charge", memory.clone(), provider.clone())
         .reconciler::<Pay, _, _>("book", memory.clone(), provider.clone())
         .build()
@@ -219,6 +223,18 @@ async fn a_reconciler_that_cannot_settle_panics_or_hangs_calls_a_person_in_the_e
         assert_eq!(bench.state(), (StatusName::Unknown, true));
         assert!(bench.provider.asked.load(Ordering::Relaxed) < 1000, "later each time");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settlement_that_cannot_be_committed_calls_a_person_in_the_end() {
+    let bench = bench(Provider::new());
+    bench.provider.says(Finding::applied(&7).unwrap());
+    bench.abandon(&["astray"]).await;
+    bench.recover_for(HOUR).await;
+    assert_eq!(bench.state(), (StatusName::Unknown, false));
+    bench.recover_for(80 * HOUR).await;
+    assert_eq!(bench.state(), (StatusName::Unknown, true));
+    assert!(bench.provider.asked.load(Ordering::Relaxed) < 1000, "later each time");
 }
 
 /// The record did not come to say it; later requests get the resource, where no answer is kept.

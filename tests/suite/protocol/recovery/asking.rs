@@ -138,6 +138,19 @@ async fn that_an_earlier_attempt_never_arrived_does_not_silence_the_provider() {
     assert_eq!(bench.state().0, StatusName::Completed);
 }
 
+/// The same where webhooks are all that is heard: the second attempt is a person's to find out about.
+#[tokio::test(start_paused = true)]
+async fn that_an_earlier_attempt_never_arrived_says_nothing_of_the_next_one() {
+    let bench = bench(Provider::new());
+    bench.loses_the_answer_to("wire").await;
+    bench.learns("wire", CallState::Withdrawn).await;
+    bench.recover_for(3 * HOUR).await;
+    assert_eq!(bench.state(), (StatusName::FailedRetryable, false), "of the only attempt it is believed");
+    bench.loses_the_answer_to("wire").await;
+    bench.recover_for(3 * HOUR).await;
+    assert_eq!(bench.state().0, StatusName::Unknown);
+}
+
 /// It was taken for one that never arrived; then the provider's webhook comes. The next attempt does not make it again.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_withdrawn_and_happened_after_all_is_not_made_again() {
