@@ -214,13 +214,13 @@ impl Engine {
                 self.observe(&Event::Recovered { operation, step });
                 return Ok(Came::Settled);
             }
-            Ok(Fenced::Refused(_)) => return Ok(Came::Unsettled),
+            // Another's by now, which refuses what is written below as well; or the reconciler's store is not the engine's.
+            Ok(Fenced::Refused(_)) => "its transaction does not find the record".into(),
             // A transaction that cannot be committed, in this try and in the next one. A commit that did happen refuses what
             // is written below; a store that is away fails it too.
             Err(NotSettled::Store(error)) => error.into(),
             Err(NotSettled::Reconciler(error)) => error,
         };
-        tracing::error!(operation, call = name, attempts = record.ask_attempts, %error, "a reconciler failed to settle a call");
         // It is asked about again, later each time, and one day by a person.
         let (ask_in, park) = match asked(call, Finding::StillUnknown, record.ask_attempts, now, rules) {
             Asked::GiveUp => (rules.ask_parked, true),
@@ -229,7 +229,11 @@ impl Engine {
         };
         let end = AnsweredEnd::StillUnknown { ask_in, park };
         let written = self.store().answer(owner, &Answered { closed: Vec::new(), resource: None, end }).await?;
-        if park && matches!(written, Fenced::Written { .. }) {
+        if let Fenced::Refused(_) = written {
+            return Ok(Came::Unsettled);
+        }
+        tracing::error!(operation, call = name, attempts = record.ask_attempts, %error, "a reconciler failed to settle a call");
+        if park {
             self.park(record, now);
             return Ok(Came::Parked);
         }
