@@ -117,6 +117,10 @@ impl Trial {
             };
             self.history.add(What::Invoke, key, format!("{:?}", errand.at));
             let end = send(errand).await;
+            if let (End::Survived { suspensions, .. }, Some(at)) = (&end, errand.at) {
+                // Whoever came to its point died there.
+                assert!(*suspensions <= at.suspension, "{}: {at:?} was survived by {suspensions}", self.name);
+            }
             let what = if matches!(end, End::Killed) { What::Info } else { What::Ok };
             self.history.add(what, key, format!("{end:?}"));
             end

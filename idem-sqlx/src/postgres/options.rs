@@ -122,9 +122,7 @@ impl PgOptions {
             ("default_transaction_isolation", "read committed".to_owned()),
         ])
     }
-}
 
-impl PgOptions {
     /// What begins a transaction for the application's work. One round trip, and no setting that outlives it: behind a
     /// proxy the session is somebody else's next.
     pub(super) fn begin(&self) -> AssertSqlSafe<String> {
